@@ -1,0 +1,45 @@
+# Every target does its own set-up: a virtual environment with the tested versions, then the work.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test quick lint format bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY) ## create the virtual environment and install the package with its tools
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lanczosnet needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[chem,dev]'
+	touch $@
+
+demo: $(READY) ## run a small Lanczos example
+	$(BIN)/python examples/lanczos.py
+
+test: lint ## lint, check types, run every test
+	$(BIN)/python -m pytest -n 2
+
+quick: $(READY) ## run the fast tests only
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+lint: $(READY) ## ruff (lint and format check) and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## run the benchmarks, one thread, ratios against peers
+	$(BIN)/python benchmarks/lanczos.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

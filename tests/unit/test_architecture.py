@@ -1,0 +1,59 @@
+"""Imports point one way: cli -> experiments, report -> training, models, graphs -> layers -> filters -> krylov, affinity."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[2] / "src" / "lanczosnet"
+
+# What each room may import from the package. A room not listed here must be added, with its arrows, on purpose.
+MAY_IMPORT = {
+    "affinity": set(),
+    "krylov": {"affinity"},
+    "filters": {"krylov", "affinity"},
+    "layers": {"filters", "krylov", "affinity"},
+    "graphs": {"layers", "filters", "krylov", "affinity"},
+    "models": {"graphs", "layers", "filters", "krylov", "affinity"},
+    "diffusion_maps": {"krylov", "affinity"},
+    "training": {"models", "graphs", "layers"},
+    "experiments": {"training", "models", "graphs"},
+    "report": set(),
+    "cli": {"experiments", "report", "training", "models", "graphs", "diffusion_maps", "krylov", "affinity"},
+}
+
+
+def rooms() -> list[str]:
+    """The package's folders and modules, by name."""
+    found = (p.name if p.is_dir() else p.stem for p in PACKAGE.iterdir() if p.is_dir() or p.suffix == ".py")
+    return sorted(name for name in found if not name.startswith("__"))
+
+
+def imported_rooms(room: str) -> set[str]:
+    folder = PACKAGE / room
+    files = folder.rglob("*.py") if folder.is_dir() else [PACKAGE / f"{room}.py"]
+    return {name for file in files for name in _imports(file)} - {room}
+
+
+def _imports(file: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: relative import; write the full name"
+            # `from lanczosnet import krylov` names a room as well
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    parts = (module.split(".") for module in modules)
+    return {p[1] for p in parts if p[0] == "lanczosnet" and len(p) > 1} & set(rooms())
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_imports_follow_the_arrows(room: str) -> None:
+    assert room in MAY_IMPORT, f"say what the new room {room!r} may import"
+    assert imported_rooms(room) <= MAY_IMPORT[room]
+
+
+def test_report_does_not_load_torch() -> None:
+    for file in (PACKAGE / "report").rglob("*.py"):
+        assert "import torch" not in file.read_text(encoding="utf-8"), file
