@@ -1,4 +1,4 @@
-"""Imports point one way: cli -> experiments, report -> training, models, graphs -> layers -> filters -> krylov, affinity."""
+"""Imports point one way: cli -> experiments, report -> training, models, graphs -> layers -> filters -> krylov."""
 
 import ast
 from pathlib import Path
