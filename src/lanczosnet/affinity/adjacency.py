@@ -1,0 +1,259 @@
+"""The door into the package: any graph becomes an adjacency operator A, checked once."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity.operator import INT32_MAX, DenseOperator, Operator, SparseOperator, row_pointers
+
+
+def adjacency(
+    graph: Any,
+    edge_weight: Tensor | None = None,
+    *,
+    num_nodes: int | None = None,
+    batch: Tensor | None = None,
+    num_graphs: int | None = None,
+    mask: Tensor | None = None,
+    directed: bool = False,
+    dtype: torch.dtype | None = None,
+    validate: bool = True,
+) -> Operator:
+    """The adjacency operator A of a graph, with duplicate edges added up.
+
+    Args:
+        graph: PyG's `edge_index` `[2, edge]`, a PyG `Data`/`Batch`, a SciPy matrix, or a dense tensor or array
+            `[node, node]` or `[graph, node, node]` (padded with zero rows).
+        edge_weight: `[edge]`, one where absent; gradients flow into it.
+        num_nodes: needed where the last nodes have no edge.
+        batch: which graph each node belongs to, `[node]`; edges stay inside their graph.
+        num_graphs: needed where the last graphs of the batch are empty.
+        mask: which rows of a dense batch are nodes, `[graph, node]`; all where absent.
+        directed: admit an asymmetric matrix (for `random_walk` and `arnoldi`).
+        dtype: floating type of the entries; that of the weights where absent.
+        validate: check symmetry, range and finiteness; turn it off for inputs that were checked before.
+    """
+    if hasattr(graph, "edge_index"):  # a PyG Data or Batch
+        batch = getattr(graph, "batch", None) if batch is None else batch
+        if num_graphs is None and batch is not None:
+            num_graphs = getattr(graph, "num_graphs", None)
+        edge_weight = getattr(graph, "edge_weight", None) if edge_weight is None else edge_weight
+        num_nodes = graph.num_nodes if num_nodes is None else num_nodes
+        graph = graph.edge_index
+    if scipy.sparse.issparse(graph):
+        graph, edge_weight, num_nodes = _edges_of_scipy(graph, num_nodes)
+    if isinstance(graph, np.ndarray):
+        graph = torch.as_tensor(graph)
+    if not isinstance(graph, Tensor):
+        raise ValueError(
+            "a graph is an edge_index, a PyG Data, a SciPy matrix or a dense tensor, not "
+            f"{type(graph).__name__}; convert it first, for example with torch_geometric.utils.from_networkx"
+        )
+    if graph.is_floating_point():
+        if edge_weight is not None or batch is not None:
+            raise ValueError("a dense matrix carries its own weights and graphs: drop edge_weight and batch")
+        return _dense_adjacency(graph, mask, directed, dtype, validate)
+    if mask is not None:
+        raise ValueError("mask belongs to dense batches; with edge_index, say which graph a node is in with batch")
+    return _sparse_adjacency(graph, edge_weight, num_nodes, batch, num_graphs, directed, dtype, validate)
+
+
+def adjacency_by_type(
+    edge_index: Tensor, edge_type: Tensor, num_types: int, edge_weight: Tensor | None = None, **options: Any
+) -> list[Operator]:
+    """One adjacency per edge type; `options` are those of `adjacency`.
+
+    Args:
+        edge_index: `[2, edge]`.
+        edge_type: `[edge]` integers below `num_types`, or `[edge, num_types]` flags where an edge has several types.
+        num_types: how many operators to return, also for types that no edge has.
+        edge_weight: `[edge]`, one where absent.
+    """
+    if edge_type.dim() == 1:
+        if edge_type.numel() and not 0 <= int(edge_type.min()) <= int(edge_type.max()) < num_types:
+            raise ValueError(
+                f"edge types must lie in 0..{num_types - 1}, but range over {int(edge_type.min())}.."
+                f"{int(edge_type.max())}: raise num_types or renumber the types"
+            )
+        edge_type = torch.nn.functional.one_hot(edge_type, num_types)
+    if edge_type.shape != (edge_index.shape[1], num_types):
+        raise ValueError(
+            f"edge_type must have shape [edge] or [edge, num_types] = [{edge_index.shape[1]}, {num_types}], "
+            f"but has {tuple(edge_type.shape)}"
+        )
+    options.setdefault("num_nodes", int(edge_index.max()) + 1 if edge_index.numel() else 0)
+    operators = []
+    for flags in edge_type.bool().T:
+        weight = None if edge_weight is None else edge_weight[flags]
+        operators.append(adjacency(edge_index[:, flags], weight, **options))
+    return operators
+
+
+def _edges_of_scipy(matrix: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"an adjacency matrix is square, but this one has shape {matrix.shape}")
+    if num_nodes not in (None, matrix.shape[0]):
+        raise ValueError(f"the matrix has {matrix.shape[0]} nodes, but num_nodes is {num_nodes}: drop num_nodes")
+    coo = matrix.tocoo()
+    weight = torch.as_tensor(coo.data)
+    if not weight.is_floating_point():
+        weight = weight.to(torch.get_default_dtype())
+    return torch.as_tensor(np.stack([coo.row, coo.col])).long(), weight, matrix.shape[0]
+
+
+def _dense_adjacency(
+    matrix: Tensor, mask: Tensor | None, directed: bool, dtype: torch.dtype | None, validate: bool
+) -> DenseOperator:
+    if matrix.dim() not in (2, 3) or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(
+            "a dense adjacency has shape [node, node] or [graph, node, node], but this one has "
+            f"{tuple(matrix.shape)}; an edge_index must be of an integer type"
+        )
+    if mask is not None and mask.shape != matrix.shape[:-1]:
+        raise ValueError(f"mask must have shape {tuple(matrix.shape[:-1])}, but has {tuple(mask.shape)}")
+    matrix = matrix if dtype is None else matrix.to(dtype)
+    if validate:
+        _check_finite(matrix)
+        if mask is not None and bool((matrix.masked_fill(mask.unsqueeze(-1) & mask.unsqueeze(-2), 0) != 0).any()):
+            raise ValueError("the rows and columns of padding nodes must be zero: multiply the matrix with its mask")
+        if not directed:
+            _check_symmetric(matrix, matrix.mT)
+    return DenseOperator(matrix, mask=mask, symmetric=not directed)
+
+
+def _sparse_adjacency(
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    num_nodes: int | None,
+    batch: Tensor | None,
+    num_graphs: int | None,
+    directed: bool,
+    dtype: torch.dtype | None,
+    validate: bool,
+) -> SparseOperator:
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise ValueError(
+            f"edge_index has shape [2, edge], but this one has {tuple(edge_index.shape)}; "
+            "a dense adjacency must be of a floating type"
+        )
+    if num_nodes is None:
+        num_nodes = len(batch) if batch is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
+    if edge_weight is None:
+        edge_weight = torch.ones(edge_index.shape[1], dtype=dtype, device=edge_index.device)
+    edge_weight = edge_weight if dtype is None else edge_weight.to(dtype)
+    if batch is not None and num_graphs is None:
+        num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+    if validate:
+        _check_edges(edge_index, edge_weight, num_nodes)
+        if batch is not None and num_graphs is not None:
+            _check_batch(batch, edge_index, num_nodes, num_graphs)
+    operator = _coalesced(edge_index, edge_weight, num_nodes, batch, num_graphs, symmetric=not directed)
+    if validate and not directed:
+        _check_symmetric_pattern(operator)
+    return operator
+
+
+def _coalesced(
+    edge_index: Tensor,
+    edge_weight: Tensor,
+    num_nodes: int,
+    batch: Tensor | None,
+    num_graphs: int | None,
+    symmetric: bool,
+) -> SparseOperator:
+    """CSR with duplicates added up and the diagonal stored, entries sorted by row and column."""
+    nodes = torch.arange(num_nodes, device=edge_index.device)
+    row, column = torch.cat([edge_index.long(), nodes.expand(2, -1)], dim=1)
+    key, order = (row * num_nodes + column).sort()
+    is_new = torch.ones_like(key, dtype=torch.bool)
+    is_new[1:] = key[1:] != key[:-1]
+    position = torch.empty_like(order)
+    position[order] = is_new.cumsum(0) - 1
+    key = key[is_new]
+    num_edges = edge_index.shape[1]
+    values = edge_weight.new_zeros(len(key)).index_add(0, position[:num_edges], edge_weight)
+    pointer = row_pointers(torch.bincount(key // max(num_nodes, 1), minlength=num_nodes))
+    index_type = torch.int32 if max(len(key), num_nodes) <= INT32_MAX else torch.int64
+    return SparseOperator(
+        pointer.to(index_type),
+        (key % max(num_nodes, 1)).to(index_type),
+        values,
+        diagonal_position=position[num_edges:],
+        segment=None if batch is None else batch.long(),
+        num_segments=num_graphs,
+        symmetric=symmetric,
+    )
+
+
+def _check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> None:
+    if edge_weight.shape != edge_index.shape[1:]:
+        raise ValueError(
+            f"edge_weight must have one entry per edge, [{edge_index.shape[1]}], but has {tuple(edge_weight.shape)}"
+        )
+    if not edge_weight.is_floating_point():
+        raise ValueError(f"edge_weight must be of a floating type, not {edge_weight.dtype}: call .float() on it")
+    _check_finite(edge_weight)
+    outside = (edge_index < 0) | (edge_index >= num_nodes)
+    if bool(outside.any()):
+        place = int(outside.any(0).nonzero()[0])
+        pair = tuple(edge_index[:, place].tolist())
+        raise ValueError(
+            f"edge {place} joins nodes {pair}, but the {num_nodes} nodes are numbered from 0: set num_nodes"
+        )
+
+
+def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int, num_graphs: int) -> None:
+    if batch.shape != (num_nodes,):
+        raise ValueError(f"batch must have one entry per node, [{num_nodes}], but has {tuple(batch.shape)}")
+    if batch.numel() and not 0 <= int(batch.min()) <= int(batch.max()) < num_graphs:
+        raise ValueError(
+            f"batch ranges over {int(batch.min())}..{int(batch.max())}, outside 0..{num_graphs - 1}: fix num_graphs"
+        )
+    crossing = (batch[edge_index[0]] != batch[edge_index[1]]).nonzero()
+    if len(crossing):
+        place = int(crossing[0])
+        pair = tuple(edge_index[:, place].tolist())
+        raise ValueError(f"edge {place} joins nodes {pair} of different graphs: check batch and edge_index")
+
+
+def _check_finite(values: Tensor) -> None:
+    bad = ~torch.isfinite(values)
+    if bool(bad.any()):
+        place = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"weights must be finite, but the entry at {place} is {values[tuple(place)].item()}: "
+            "drop or repair it before building the graph"
+        )
+
+
+def _check_symmetric_pattern(operator: SparseOperator) -> None:
+    num_nodes = max(operator.num_nodes, 1)
+    row, column = operator.row.long(), operator.column.long()
+    key, order = (column * num_nodes + row).sort()
+    one_way = (key != row * num_nodes + column).nonzero()
+    if len(one_way):
+        place = int(one_way[0])
+        here, there = row[place] * num_nodes + column[place], key[place]
+        source, target = divmod(int(min(here, there)), num_nodes)
+        raise ValueError(
+            f"the graph is not symmetric: of nodes {source} and {target} only one points to the other. "
+            "Add the reverse edges (torch_geometric.utils.to_undirected), or pass directed=True"
+        )
+    _check_symmetric(operator.values, operator.values[order])
+
+
+def _check_symmetric(values: Tensor, transposed: Tensor) -> None:
+    values, transposed = values.detach(), transposed.detach()
+    if values.numel() == 0:
+        return
+    # Weights computed once per direction may differ by rounding.
+    slack = 64 * torch.finfo(values.dtype).eps * values.abs().max()
+    gap = (values - transposed).abs().max()
+    if gap > slack:
+        raise ValueError(
+            f"the weights are not symmetric: some edge and its reverse differ by {gap.item():.3g}. "
+            "Symmetrise them, for example (A + A.mT) / 2, or pass directed=True"
+        )

@@ -1,0 +1,88 @@
+"""Inner products for one graph, a padded batch, or ragged graphs side by side: the only place that knows which.
+
+A basis is stored `[..., step, node]`, so that a projection is one matrix product over contiguous vectors.
+Coefficients have one row per graph: `[..., step]`, or `[segment, step]` for ragged graphs.
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class InnerProduct(Protocol):
+    def project(self, basis: Tensor, vector: Tensor) -> Tensor:
+        """Q^T z: `[..., step, node]`, `[..., node]` -> coefficients `[graph, step]`."""
+
+    def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
+        """Q c: `[..., step, node]`, `[graph, step]` -> `[..., node]`."""
+
+    def dot(self, left: Tensor, right: Tensor) -> Tensor:
+        """One number per graph, summed in float64."""
+
+    def norm(self, vector: Tensor) -> Tensor:
+        """The length per graph, summed in float64, with gradient zero at zero."""
+
+    def spread(self, per_graph: Tensor) -> Tensor:
+        """A number per graph, laid out so that it multiplies `[..., node]`."""
+
+
+class WholeInnerProduct:
+    """Every leading index is one graph: a single graph `[node]` or a dense batch `[graph, node]`."""
+
+    def project(self, basis: Tensor, vector: Tensor) -> Tensor:
+        return (basis @ vector.unsqueeze(-1)).squeeze(-1) if vector.dim() > 1 else basis @ vector
+
+    def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
+        if coefficients.dim() == 1:
+            return coefficients @ basis
+        return (coefficients.unsqueeze(-2) @ basis).squeeze(-2)
+
+    def dot(self, left: Tensor, right: Tensor) -> Tensor:
+        return (left * right).sum(-1, dtype=torch.float64)
+
+    def norm(self, vector: Tensor) -> Tensor:
+        return torch.linalg.vector_norm(vector, dim=-1, dtype=torch.float64)
+
+    def spread(self, per_graph: Tensor) -> Tensor:
+        return per_graph.unsqueeze(-1)
+
+
+class SegmentInnerProduct:
+    """Ragged graphs or components: node i belongs to graph segment[i]."""
+
+    def __init__(self, segment: Tensor, num_segments: int) -> None:
+        self.segment = segment
+        self.num_segments = num_segments
+
+    def project(self, basis: Tensor, vector: Tensor) -> Tensor:
+        return self._sum((basis * vector).mT)
+
+    def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
+        return (basis * coefficients.mT.index_select(1, self.segment)).sum(0)
+
+    def dot(self, left: Tensor, right: Tensor) -> Tensor:
+        return self._sum(left.double() * right.double())
+
+    def norm(self, vector: Tensor) -> Tensor:
+        return _safe_sqrt(self.dot(vector, vector))
+
+    def spread(self, per_graph: Tensor) -> Tensor:
+        return per_graph.index_select(0, self.segment)
+
+    def _sum(self, per_node: Tensor) -> Tensor:
+        zeros = per_node.new_zeros(self.num_segments, *per_node.shape[1:])
+        return zeros.index_add(0, self.segment, per_node)
+
+
+def _safe_sqrt(square: Tensor) -> Tensor:
+    """sqrt with gradient zero, not infinity, at zero."""
+    positive = square > 0
+    root = torch.where(positive, square, torch.ones_like(square)).sqrt()
+    return torch.where(positive, root, torch.zeros_like(square))
+
+
+def inner_product(segment: Tensor | None, num_segments: int | None) -> InnerProduct:
+    if segment is None:
+        return WholeInnerProduct()
+    return SegmentInnerProduct(segment, int(segment.max()) + 1 if num_segments is None else num_segments)
