@@ -71,45 +71,59 @@ def lanczos(
         sparse `[node, node]` -> basis `[node, step]`, coefficients `[step]`, or `[graph, step]` with segments.
     """
     _check_options(num_steps, on_breakdown, gradient)
-    if isinstance(operator, Operator):
-        if not operator.symmetric:
-            raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
-        start = start_vectors.ones(operator) if start is None else start
-        if segment is None:
-            segment, num_segments = operator.segment, operator.num_segments
-        else:
-            num_segments = None
-    else:
-        if start is None:
-            raise ValueError("a product function does not say how many nodes there are: pass a start vector")
-        num_segments, gradient = None, "autograd"
-    _check_start(operator, start, segment)
-
-    dtype = start.dtype if not isinstance(operator, Operator) else operator.dtype
-    working_dtype = working_dtype or (torch.float64 if start.numel() * num_steps <= SMALL_BASIS else dtype)
+    if isinstance(operator, Operator) and not operator.symmetric:
+        raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
+    start, segment, num_segments = prepared_start(operator, start, segment)
+    check_start(operator, start, segment)
+    dtype, working_dtype = working_type(operator, start, num_steps, working_dtype)
     inner = inner_product(segment, num_segments)
     with torch.autocast(start.device.type, enabled=False):
         first = unit(start.to(working_dtype), inner)
         fresh_vector = None
         if on_breakdown == "restart":
             fresh_vector = _fresh_vectors(operator, first, generator)
-        if isinstance(operator, Operator):
-            operator = operator.to(working_dtype)
-            product = operator.product
-        else:
+        if not isinstance(operator, Operator):
             product = _in_dtype(operator, dtype, working_dtype)
-        if gradient == "adjoint" and reorthogonalize and isinstance(operator, Operator):
-            basis, *found = LanczosWithAdjoint.apply(operator.values, first, operator, num_steps, inner, fresh_vector)
-            coefficients = Coefficients(*found)
+            basis, found = _recorded(product, first, num_steps, inner, reorthogonalize, fresh_vector)
+        elif gradient == "autograd" or not reorthogonalize:
+            product = operator.to(working_dtype).product
+            basis, found = _recorded(product, first, num_steps, inner, reorthogonalize, fresh_vector)
         else:
-            basis, coefficients = _recorded(product, first, num_steps, inner, reorthogonalize, fresh_vector)
+            operator = operator.to(working_dtype)
+            results = LanczosWithAdjoint.apply(operator.values, first, operator, num_steps, inner, fresh_vector)
+            basis, found = results[0], Coefficients(*results[1:])
     return Tridiagonalization(
         basis.mT.to(dtype),
-        coefficients.diagonal.to(dtype),
-        coefficients.off_diagonal.to(dtype),
-        coefficients.steps,
+        found.diagonal.to(dtype),
+        found.off_diagonal.to(dtype),
+        found.steps,
         segment,
     )
+
+
+def prepared_start(
+    operator: Operator | Callable[[Tensor], Tensor], start: Tensor | None, segment: Tensor | None
+) -> tuple[Tensor, Tensor | None, int | None]:
+    """The start vector, and which graph each node belongs to, filled in from the operator where not given."""
+    if not isinstance(operator, Operator):
+        if start is None:
+            raise ValueError("a product function does not say how many nodes there are: pass a start vector")
+        return start, segment, None
+    start = start_vectors.ones(operator) if start is None else start
+    if segment is None:
+        return start, operator.segment, operator.num_segments
+    return start, segment, None
+
+
+def working_type(
+    operator: object, start: Tensor, num_steps: int, wanted: torch.dtype | None
+) -> tuple[torch.dtype, torch.dtype]:
+    """The type of the results, and that of the iteration."""
+    if not isinstance(operator, Operator):
+        # A function computes in its own precision; iterating in a finer one would mistake its rounding for signal.
+        return start.dtype, wanted or start.dtype
+    is_small = start.numel() * num_steps <= SMALL_BASIS
+    return operator.dtype, wanted or (torch.float64 if is_small else operator.dtype)
 
 
 def _recorded(
@@ -154,11 +168,14 @@ def _check_options(num_steps: int, on_breakdown: str, gradient: str) -> None:
         raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
 
 
-def _check_start(operator: object, start: Tensor, segment: Tensor | None) -> None:
+def check_start(operator: object, start: Tensor, segment: Tensor | None) -> None:
     if isinstance(operator, Operator) and start.shape != operator.shape[:-1]:
         raise ValueError(f"the start vector must have shape {tuple(operator.shape[:-1])}, but has {tuple(start.shape)}")
-    if start.dtype not in BREAKDOWN_TOLERANCE:
-        raise ValueError(f"the start vector must be float32 or float64, not {start.dtype}")
+    dtype = operator.dtype if isinstance(operator, Operator) else start.dtype
+    if dtype not in BREAKDOWN_TOLERANCE:
+        raise ValueError(
+            f"lanczos runs in float32 or float64, not {dtype}: convert the operator with .to(torch.float32)"
+        )
     if segment is not None and segment.shape != start.shape:
         raise ValueError(
             f"segment must name the graph of every node, shape {tuple(start.shape)}, but has {tuple(segment.shape)}"

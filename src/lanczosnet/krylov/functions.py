@@ -1,0 +1,123 @@
+"""Functions of a symmetric matrix, f(T) = B f(R) B^T, with a gradient that repeated eigenvalues cannot break.
+
+The gradient of eigh divides by eigenvalue gaps and is NaN where two eigenvalues meet, as they do in most molecules and
+in every padded batch. That of f(T) does not need the eigenvectors' derivative at all (Daleckii and Krein): with the
+divided differences F_ij = (f(r_i) - f(r_j)) / (r_i - r_j), it is B (F * (B^T G B)) B^T, smooth across repetitions.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as forward_mode
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
+CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
+
+
+class Powers:
+    """r -> (r^e for each exponent e), with divided differences that need no quotient: sum_a r_i^a r_j^(e-1-a)."""
+
+    def __init__(self, exponents: Sequence[int]) -> None:
+        if any(exponent < 0 or exponent != int(exponent) for exponent in exponents):
+            raise ValueError(f"exponents must be non-negative integers, but are {list(exponents)}")
+        self.exponents = [int(exponent) for exponent in exponents]
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """`[..., n]` -> `[..., n, exponent]`."""
+        return torch.stack([values**exponent for exponent in self.exponents], -1)
+
+    def divided_differences(self, values: Tensor) -> Tensor:
+        """`[..., n]` -> `[..., exponent, n, n]`."""
+        left, right = values.unsqueeze(-1), values.unsqueeze(-2)
+        current = torch.zeros_like(left * right)
+        power = torch.ones_like(right)
+        table = {0: current}
+        for exponent in range(1, max(self.exponents, default=0) + 1):
+            current = left * current + power
+            power = power * right
+            table[exponent] = current
+        return torch.stack([table[exponent] for exponent in self.exponents], -3)
+
+
+def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """f(T) = B f(R) B^T for symmetric matrices `[..., n, n]`, decomposed in float64.
+
+    Args:
+        matrix: symmetric; zero-padded or with repeated eigenvalues as it comes.
+        function: acts on each eigenvalue alone, `[..., n]` -> `[..., n]` or `[..., n, scale]`: `Powers`, an MLP, any
+            differentiable torch function. Its parameters receive their gradients.
+
+    Returns:
+        `[..., n, n]`, or `[..., scale, n, n]` where the function has several outputs. First derivatives only.
+    """
+    if matrix.dim() < 2 or matrix.shape[-1] != matrix.shape[-2]:
+        raise ValueError(f"matrix_function needs square matrices [..., n, n], but got {tuple(matrix.shape)}")
+    with torch.autocast(matrix.device.type, enabled=False):
+        values, vectors = torch.linalg.eigh(matrix.detach().double())
+        response, differences = _evaluate(function, values, matrix.dtype, matrix.requires_grad)
+        if response.shape == values.shape:
+            return _SpectralFunction.apply(matrix, response.unsqueeze(-1), vectors, differences).squeeze(-3)
+        if response.shape[:-1] != values.shape:
+            raise ValueError(
+                f"the function must map [..., n] = {tuple(values.shape)} to the same shape or to [..., n, scale], "
+                f"but gave {tuple(response.shape)}"
+            )
+        return _SpectralFunction.apply(matrix, response, vectors, differences)
+
+
+def _evaluate(
+    function: Callable[[Tensor], Tensor], values: Tensor, dtype: torch.dtype, needs_slope: bool
+) -> tuple[Tensor, Tensor | None]:
+    """f at the eigenvalues and, where the matrix wants a gradient, its divided differences `[..., scale, n, n]`."""
+    if hasattr(function, "divided_differences"):
+        response = function(values)
+        return response, function.divided_differences(values) if needs_slope else None
+    if not needs_slope:
+        return function(values.to(dtype)), None
+    # One evaluation in forward mode gives f and f' for all outputs; f stays in the graph of its own parameters.
+    with forward_mode.dual_level():
+        inputs = forward_mode.make_dual(values.to(dtype), torch.ones_like(values, dtype=dtype))
+        response, slope = forward_mode.unpack_dual(function(inputs))
+    slope = torch.zeros_like(response) if slope is None else slope.detach()
+    has_scales = response.dim() > values.dim()
+    per_scale = response.detach().double().movedim(-1, -2) if has_scales else response.detach().double().unsqueeze(-2)
+    slope = slope.double().movedim(-1, -2) if has_scales else slope.double().unsqueeze(-2)
+    return response, divided_differences(values.unsqueeze(-2), per_scale, slope, CLOSE[dtype])
+
+
+def divided_differences(values: Tensor, response: Tensor, slope: Tensor, close: float) -> Tensor:
+    """(f(r_i) - f(r_j)) / (r_i - r_j), and the mean slope where they nearly meet; `[..., n]` -> `[..., n, n]`."""
+    gap = values.unsqueeze(-1) - values.unsqueeze(-2)
+    is_close = gap.abs() < close
+    quotient = (response.unsqueeze(-1) - response.unsqueeze(-2)) / torch.where(is_close, torch.ones_like(gap), gap)
+    return torch.where(is_close, (slope.unsqueeze(-1) + slope.unsqueeze(-2)) / 2, quotient)
+
+
+class _SpectralFunction(torch.autograd.Function):
+    """(matrix, f(R) `[..., n, scale]`) -> B f(R) B^T `[..., scale, n, n]`."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | None) -> Tensor:
+        ctx.save_for_backward(vectors, differences)
+        ctx.types = matrix.dtype, response.dtype
+        vectors = vectors.unsqueeze(-3)
+        scaled = vectors * response.double().movedim(-1, -2).unsqueeze(-2)
+        return (scaled @ vectors.mT).to(matrix.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        vectors, differences = ctx.saved_tensors
+        matrix_type, response_type = ctx.types
+        vectors = vectors.unsqueeze(-3)
+        grad = grad.double()
+        rotated = vectors.mT @ ((grad + grad.mT) / 2) @ vectors
+        matrix_grad = response_grad = None
+        if ctx.needs_input_grad[0]:
+            matrix_grad = (vectors @ (differences * rotated) @ vectors.mT).sum(-3).to(matrix_type)
+        if ctx.needs_input_grad[1]:
+            response_grad = rotated.diagonal(dim1=-2, dim2=-1).movedim(-2, -1).to(response_type)
+        return matrix_grad, response_grad, None, None

@@ -1,0 +1,73 @@
+"""From the tridiagonal T to Ritz values and vectors, and to powers of T."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lanczosnet.krylov.lanczos import Tridiagonalization
+
+
+class RitzPairs(NamedTuple):
+    """S ~ V R V^T. Values fall from left to right; past a graph's `rank` values and vectors are zero."""
+
+    values: Tensor  # R, [..., step]
+    vectors: Tensor  # V, [..., node, step]
+    rank: Tensor  # [...], how many pairs each graph has
+    segment: Tensor | None = None  # [node], which graph or component a node belongs to
+
+
+def tridiagonal_matrix(result: Tridiagonalization) -> Tensor:
+    """T (Eq. 2), `[..., step, step]`."""
+    beta = result.off_diagonal[..., :-1]
+    return torch.diag_embed(result.diagonal) + torch.diag_embed(beta, 1) + torch.diag_embed(beta, -1)
+
+
+def ritz(result: Tridiagonalization) -> RitzPairs:
+    """T = B R B^T and V = Q B (lines 13 and 14 of Algorithm 1), diagonalised in float64.
+
+    Its gradient is that of eigh, undefined at repeated Ritz values: differentiate `matrix_function` instead.
+    """
+    values, rotation = eigh_of_leading(tridiagonal_matrix(result).double(), result.steps)
+    values, rotation = values.to(result.basis.dtype), rotation.to(result.basis.dtype)
+    if result.segment is None:
+        vectors = result.basis @ rotation
+    else:  # column by column: all rotations at once would need node x step x step
+        columns = [(result.basis * column[result.segment]).sum(-1) for column in rotation.unbind(-1)]
+        vectors = torch.stack(columns, -1)
+    return RitzPairs(values, vectors, result.steps, result.segment)
+
+
+def eigh_of_leading(matrix: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenpairs, falling, of the leading size x size block of zero-padded symmetric matrices `[..., n, n]`.
+
+    The padding is moved below the spectrum before eigh, so that it cannot mix with true zero eigenvalues.
+    """
+    place = torch.arange(matrix.shape[-1], device=matrix.device)
+    is_padding = place >= size.unsqueeze(-1)
+    below = -1.0 - 2.0 * matrix.detach().abs().sum(-1).amax(-1, keepdim=True) if matrix.shape[-1] else 0.0
+    values, vectors = torch.linalg.eigh(matrix + torch.diag_embed(is_padding * below))
+    values, vectors = values.flip(-1), vectors.flip(-1)
+    return values.masked_fill(is_padding, 0.0), vectors.masked_fill(is_padding.unsqueeze(-2), 0.0)
+
+
+def matrix_powers(matrix: Tensor, exponents: Sequence[int]) -> Tensor:
+    """Powers of a matrix `[..., n, n]`, stacked as `[..., exponent, n, n]`, by an addition chain."""
+    if any(exponent < 0 or exponent != int(exponent) for exponent in exponents):
+        raise ValueError(f"exponents must be non-negative integers, but are {list(exponents)}")
+    identity = torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
+    known = {0: identity, 1: matrix}
+    for exponent in sorted(exponents):
+        _power(known, exponent)
+    return torch.stack([known[exponent] for exponent in exponents], dim=-3)
+
+
+def _power(known: dict[int, Tensor], exponent: int) -> Tensor:
+    """One product where two known exponents add up to this one, else by halving."""
+    if exponent not in known:
+        part = next((e for e in sorted(known, reverse=True) if exponent - e in known), None)
+        if part is None:
+            part = exponent // 2 if exponent % 2 == 0 else exponent - 1
+        known[exponent] = _power(known, part) @ _power(known, exponent - part)
+    return known[exponent]
