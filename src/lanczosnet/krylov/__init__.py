@@ -2,6 +2,7 @@
 
 from lanczosnet.krylov import start
 from lanczosnet.krylov.arnoldi import HessenbergDecomposition, arnoldi
+from lanczosnet.krylov.chebyshev import chebyshev_block
 from lanczosnet.krylov.components import component_ritz_pairs
 from lanczosnet.krylov.error import ErrorBound, approximation_error, error_bound
 from lanczosnet.krylov.functions import Powers, matrix_function
@@ -16,6 +17,7 @@ __all__ = [
     "Tridiagonalization",
     "approximation_error",
     "arnoldi",
+    "chebyshev_block",
     "component_ritz_pairs",
     "error_bound",
     "lanczos",
