@@ -88,6 +88,10 @@ class Operator(ABC):
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         """left right^T at the stored entries, `[..., node, channel]` each: the gradient of a product's entries."""
 
+    @abstractmethod
+    def largest_entry(self) -> Tensor:
+        """A lower bound on the norm, in float64: the largest absolute entry, per graph of a dense batch."""
+
     def __neg__(self) -> Self:
         return self.with_values(-self.values)
 
@@ -158,6 +162,10 @@ class DenseOperator(Operator):
 
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         return left @ right.mT
+
+    def largest_entry(self) -> Tensor:
+        values = self.values.detach().flatten(-2)
+        return values.abs().amax(-1).double() if values.shape[-1] else values.new_zeros(values.shape[:-1]).double()
 
 
 class SparseOperator(Operator):
@@ -269,6 +277,12 @@ class SparseOperator(Operator):
             return torch.zeros_like(self.values)
         # beta = 0: only the pattern of the first argument is used.
         return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
+
+    def largest_entry(self) -> Tensor:
+        if self.values.numel() == 0:
+            return self.values.new_zeros(()).double()
+        lowest, highest = self.values.detach().aminmax()
+        return torch.maximum(-lowest, highest).double()
 
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""

@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lanczosnet.affinity import Operator
-from lanczosnet.krylov.inner_product import InnerProduct
+from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
 from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, iterate
+from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
 class LanczosWithAdjoint(torch.autograd.Function):
@@ -27,15 +28,20 @@ class LanczosWithAdjoint(torch.autograd.Function):
         operator: Operator,
         num_steps: int,
         inner: InnerProduct,
+        scale: Tensor,
         fresh_vector: FreshVector | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        basis = PreallocatedBasis(start, num_steps + 1)
-        found = iterate(operator.product, start, num_steps, inner, basis, fresh_vector=fresh_vector)
+        if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
+            block, found = iterate_small_graph(operator, start, num_steps, scale)
+        else:
+            basis = PreallocatedBasis(start, num_steps + 1)
+            found = iterate(operator.product, start, num_steps, inner, basis, scale=scale, fresh_vector=fresh_vector)
+            block = basis.block
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts = fresh_vector is not None
-        ctx.save_for_backward(basis.block, found.diagonal, found.off_diagonal, found.steps)
+        ctx.save_for_backward(block, found.diagonal, found.off_diagonal, found.steps)
         ctx.mark_non_differentiable(found.steps)
-        return basis.block[..., :-1, :], *found
+        return block[..., :-1, :], *found
 
     @staticmethod
     @once_differentiable
@@ -50,7 +56,7 @@ class LanczosWithAdjoint(torch.autograd.Function):
             # S is symmetric, and so is its gradient: (Z Q^T + Q Z^T) / 2 at the stored entries.
             q, z = basis[..., :-1, :].mT, image_grads.mT
             values_grad = 0.5 * ctx.operator.sampled_product(torch.cat([z, q], -1), torch.cat([q, z], -1))
-        return values_grad, start_grad if needs_start else None, None, None, None, None
+        return values_grad, start_grad if needs_start else None, None, None, None, None, None
 
 
 def backward_sweep(
@@ -77,7 +83,7 @@ def backward_sweep(
             next_grad, following, off_diagonal[..., j], off_diagonal_grad[..., j], inner
         )
         overlap = inner.project(basis[..., : j + 1, :], residual_grad)
-        residual_grad = residual_grad - inner.combine(basis[..., : j + 1, :], overlap)
+        residual_grad = inner.without(residual_grad, basis[..., : j + 1, :], overlap)
         debts[..., j, : j + 1] = off_diagonal[..., j].unsqueeze(-1) * overlap
         image_grad = residual_grad + gamma_grad * vector
         image_grads[..., j, :] = image_grad
