@@ -164,8 +164,7 @@ class DenseOperator(Operator):
         return left @ right.mT
 
     def largest_entry(self) -> Tensor:
-        values = self.values.detach().flatten(-2)
-        return values.abs().amax(-1).double() if values.shape[-1] else values.new_zeros(values.shape[:-1]).double()
+        return _largest_magnitude(self.values.detach().flatten(-2))
 
 
 class SparseOperator(Operator):
@@ -279,10 +278,7 @@ class SparseOperator(Operator):
         return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
 
     def largest_entry(self) -> Tensor:
-        if self.values.numel() == 0:
-            return self.values.new_zeros(()).double()
-        lowest, highest = self.values.detach().aminmax()
-        return torch.maximum(-lowest, highest).double()
+        return _largest_magnitude(self.values.detach())
 
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
@@ -323,6 +319,14 @@ class _SparseProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_signal = operator.T.product(grad)
         return grad_values, grad_signal, None
+
+
+def _largest_magnitude(values: Tensor) -> Tensor:
+    """The largest absolute value along the last axis, in float64, without a copy."""
+    if values.shape[-1] == 0:
+        return values.new_zeros(values.shape[:-1], dtype=torch.float64)
+    lowest, highest = values.aminmax(dim=-1)
+    return torch.maximum(-lowest, highest).double()
 
 
 def row_pointers(count: Tensor) -> Tensor:

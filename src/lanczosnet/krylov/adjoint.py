@@ -53,9 +53,9 @@ class LanczosWithAdjoint(torch.autograd.Function):
         image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
         if needs_values:
-            # S is symmetric, and so is its gradient: (Z Q^T + Q Z^T) / 2 at the stored entries.
-            q, z = basis[..., :-1, :].mT, image_grads.mT
-            values_grad = 0.5 * ctx.operator.sampled_product(torch.cat([z, q], -1), torch.cat([q, z], -1))
+            # One sampled product. Entry by entry this is the gradient up to an antisymmetric part, which any symmetric
+            # way of filling S (an edge weight that appears as (i, j) and as (j, i)) cancels.
+            values_grad = ctx.operator.sampled_product(image_grads.mT, basis[..., :-1, :].mT)
         return values_grad, start_grad if needs_start else None, None, None, None, None, None
 
 
