@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 
 from lanczosnet.affinity import Operator
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
-from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, iterate
+from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, inverse, iterate
 from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
@@ -71,50 +71,47 @@ def backward_sweep(
 ) -> tuple[Tensor, Tensor]:
     """The cotangents of every S q_j, `[..., step, node]`, and of the start vector."""
     num_steps = diagonal.shape[-1]
-    image_grads = torch.zeros_like(basis[..., :-1, :])
-    # What the projection of step k owes q_j lies along q_{k+1}; debts[k, j] of it, paid when the sweep reaches j.
-    debts = off_diagonal.new_zeros(*off_diagonal.shape, num_steps)
+    recurrence = extended_tridiagonal(diagonal, off_diagonal)
+    image_grads = torch.empty_like(basis[..., :-1, :])
+    # What the projection of step k owes q_j lies along q_{k+1}: owed[k + 1, j] of it, paid when the sweep reaches j.
+    owed = torch.zeros_like(recurrence)
     next_grad = torch.zeros_like(basis[..., 0, :])
     next_residual_grad = torch.zeros_like(next_grad)
     for j in reversed(range(num_steps)):
-        vector, following = basis[..., j, :], basis[..., j + 1, :]
-        gamma_grad = inner.spread(diagonal_grad[..., j])
+        gamma, beta = inner.spread(diagonal[..., j]), inner.spread(off_diagonal[..., j])
+        gamma_grad = diagonal_grad[..., j]
+        earlier, following = basis[..., : j + 1, :], basis[..., j + 1, :]
         residual_grad = _through_normalization(
             next_grad, following, off_diagonal[..., j], off_diagonal_grad[..., j], inner
         )
-        overlap = inner.project(basis[..., : j + 1, :], residual_grad)
-        residual_grad = inner.without(residual_grad, basis[..., : j + 1, :], overlap)
-        debts[..., j, : j + 1] = off_diagonal[..., j].unsqueeze(-1) * overlap
-        image_grad = residual_grad + gamma_grad * vector
+        overlap = inner.project(earlier, residual_grad)
+        residual_grad = inner.without(residual_grad, earlier, overlap)
+        owed[..., j + 1, : j + 1] = off_diagonal[..., j].unsqueeze(-1) * overlap
+        image_grad = torch.addcmul(residual_grad, inner.spread(gamma_grad), basis[..., j, :])
         image_grads[..., j, :] = image_grad
-        next_grad = (
-            basis_grad[..., j, :]
-            + operator.product(image_grad)
-            + gamma_grad * _image(basis, diagonal, off_diagonal, j, inner)
-            - inner.spread(diagonal[..., j]) * residual_grad
-            - inner.spread(off_diagonal[..., j]) * next_residual_grad
-            - inner.combine(basis[..., j + 1 :, :], debts[..., j:, j])
-        )
+        # gamma_j = q_j^T (S q_j) also sends its cotangent times S q_j, which the recurrence spells out.
+        first = max(j - 1, 0)
+        due = owed[..., first:, j] - gamma_grad.unsqueeze(-1) * recurrence[..., first:, j]
+        next_grad = inner.without(basis_grad[..., j, :] + operator.product(image_grad), basis[..., first:, :], due)
+        next_grad = next_grad.addcmul_(gamma, residual_grad, value=-1).addcmul_(beta, next_residual_grad, value=-1)
         next_residual_grad = residual_grad
     return image_grads, next_grad
+
+
+def extended_tridiagonal(diagonal: Tensor, off_diagonal: Tensor) -> Tensor:
+    """S Q_K = Q_{K+1} times this: T with the residual's row below it, `[graph, step + 1, step]`."""
+    below = torch.nn.functional.pad(torch.diag_embed(off_diagonal), (0, 0, 1, 0))
+    inside = torch.diag_embed(diagonal) + torch.diag_embed(off_diagonal[..., :-1], 1)
+    return below + torch.nn.functional.pad(inside, (0, 0, 0, 1))
 
 
 def _through_normalization(
     vector_grad: Tensor, vector: Tensor, length: Tensor, length_grad: Tensor, inner: InnerProduct
 ) -> Tensor:
     """Back through q = z / |z| and beta = |z|; nothing comes back where the iteration had ended."""
-    inverse = torch.where(length > 0, 1.0 / torch.where(length > 0, length, torch.ones_like(length)), 0.0)
+    factor = inverse(length, length > 0)
     along = inner.dot(vector, vector_grad).to(vector.dtype)
-    return inner.spread(inverse) * vector_grad + inner.spread(length_grad - inverse * along) * vector
-
-
-def _image(basis: Tensor, diagonal: Tensor, off_diagonal: Tensor, j: int, inner: InnerProduct) -> Tensor:
-    """S q_j, read off the three-term recurrence."""
-    first = max(j - 1, 0)
-    coefficients = [diagonal[..., j], off_diagonal[..., j]]
-    if j > 0:
-        coefficients.insert(0, off_diagonal[..., j - 1])
-    return inner.combine(basis[..., first : j + 2, :], torch.stack(coefficients, -1))
+    return torch.addcmul(inner.spread(factor) * vector_grad, inner.spread(length_grad - factor * along), vector)
 
 
 def _refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:
