@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lanczosnet.affinity import Operator
+from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
 from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, inverse, iterate
 from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
@@ -39,14 +39,14 @@ class LanczosWithAdjoint(torch.autograd.Function):
             block = basis.block
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts = fresh_vector is not None
-        ctx.save_for_backward(block, found.diagonal, found.off_diagonal, found.steps)
+        ctx.save_for_backward(values, start, block, found.diagonal, found.off_diagonal, found.steps)
         ctx.mark_non_differentiable(found.steps)
         return block[..., :-1, :], *found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        basis, diagonal, off_diagonal, steps = ctx.saved_tensors
+        _, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
         if ctx.restarts:
             _refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import torch.autograd.forward_ad as forward_mode
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
@@ -101,16 +102,16 @@ class _SpectralFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | None) -> Tensor:
-        ctx.save_for_backward(vectors, differences)
+        ctx.save_for_backward(matrix, response, vectors, differences)
         ctx.types = matrix.dtype, response.dtype
         vectors = vectors.unsqueeze(-3)
         scaled = vectors * response.double().movedim(-1, -2).unsqueeze(-2)
         return (scaled @ vectors.mT).to(matrix.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        vectors, differences = ctx.saved_tensors
+        _, _, vectors, differences = ctx.saved_tensors
         matrix_type, response_type = ctx.types
         vectors = vectors.unsqueeze(-3)
         grad = grad.double()
