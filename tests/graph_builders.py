@@ -120,7 +120,9 @@ def orthogonality_error(basis: Tensor, steps: Tensor | int | None = None) -> flo
     basis = basis.double()
     gram = basis.mT @ basis
     places = torch.arange(basis.shape[-1], device=basis.device)
-    alive = torch.ones_like(places) if steps is None else places < torch.as_tensor(steps, device=basis.device)[..., None]
+    alive = (
+        torch.ones_like(places) if steps is None else places < torch.as_tensor(steps, device=basis.device)[..., None]
+    )
     return float((gram - torch.diag_embed(alive.double().expand(gram.shape[:-1]))).abs().max())
 
 
