@@ -88,7 +88,8 @@ def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:
         raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
     if not bool(torch.isfinite(start).all()):
         raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
-    if segment is not None and segment.shape != start.shape:
+    if segment is not None and (start.dim() != 1 or segment.shape != start.shape):
         raise ValueError(
-            f"segment must name the graph of every node, shape {tuple(start.shape)}, but has {tuple(segment.shape)}"
+            f"segment must name the graph of every node of one operator [node, node], but has shape "
+            f"{tuple(segment.shape)} beside a start vector {tuple(start.shape)}; a dense batch needs none"
         )
