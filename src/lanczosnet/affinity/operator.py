@@ -286,7 +286,7 @@ class SparseOperator(Operator):
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
         segment = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
         segment = segment if self.segment is None else self.segment
-        place, size = places_within(segment, self.num_segments or 1)
+        place, size = places_within(segment, 1 if self.num_segments is None else self.num_segments)
         width = int(size.max()) if len(size) else 0
         row, column = self.row.long(), self.column.long()
         matrix = self.values.new_zeros(len(size), width, width)
