@@ -48,7 +48,7 @@ class LanczosWithAdjoint(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         _, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
         if ctx.restarts:
-            _refuse_restarted(off_diagonal, steps)
+            refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
         image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
@@ -114,7 +114,7 @@ def _through_normalization(
     return torch.addcmul(inner.spread(factor) * vector_grad, inner.spread(length_grad - factor * along), vector)
 
 
-def _refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:
+def refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:
     reached = torch.arange(1, off_diagonal.shape[-1], device=steps.device) < steps.unsqueeze(-1)
     if bool((reached & (off_diagonal[..., :-1] == 0)).any()):
         raise RuntimeError(
