@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lanczosnet.affinity import Operator
 from lanczosnet.krylov import start as start_vectors
-from lanczosnet.krylov.inner_product import InnerProduct, inner_product
+from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
 from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, unit
 
 # Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
@@ -64,7 +64,14 @@ def _prepare_operator(
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
-    return Setup(operator, operator.product, first, operator.largest_entry(), inner, segment, dtype)
+    scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
+    return Setup(operator, operator.product, first, scale, inner, segment, dtype)
+
+
+def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
+    """The length of each graph's longest row: heavy graphs must not make light ones beside them count as nothing."""
+    square = operator.with_values(operator.values.detach().double().square()).degree()
+    return square.new_zeros(inner.num_segments).scatter_reduce(0, inner.segment, square, "amax").sqrt()
 
 
 def _prepare_function(
