@@ -63,4 +63,6 @@ def _digest(arrays: dict[str, np.ndarray]) -> str:
 
 
 def _unusable(path: Path, reason: str) -> DataError:
-    return DataError(f"the cache cannot be used: {reason}", file=path, remedy="Delete it; it is made again from the source")
+    return DataError(
+        f"the cache cannot be used: {reason}", file=path, remedy="Delete it; it is made again from the source"
+    )

@@ -5,8 +5,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import lock, sha256_of
 from lanczosnet.graphs.packed import PackedGraphs
+from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
 
 CHUNK = 512  # molecules that a worker process gets at once
@@ -130,25 +132,16 @@ def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[
     chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
     workers = min(workers or _num_cpus(), len(chunks))
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
-    results = parallel(delayed(read_smiles)(chunk) for chunk in chunks)
-    return [molecule for chunk in _with_progress(results, len(smiles)) for molecule in chunk]
+    results: list[Molecule | str] = []
+    with progress_bar("Reading molecules", len(smiles)) as advance:
+        for chunk in parallel(delayed(read_smiles)(chunk) for chunk in chunks):
+            results += chunk
+            advance(len(chunk))
+    return results
 
 
 def _num_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _with_progress(chunks: Iterator[list[Any]], total: int) -> Iterator[list[Any]]:
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TextColumn, BarColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("Reading molecules", total=total)
-        for chunk in chunks:
-            yield chunk
-            progress.advance(bar, len(chunk))
 
 
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -271,6 +264,6 @@ def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, n
             "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
-            "smiles": tuple(text[a:b].decode() for a, b in zip(ptr[:-1], ptr[1:], strict=True)),
+            "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
         },
     )

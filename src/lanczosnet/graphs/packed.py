@@ -57,10 +57,15 @@ class PackedGraphs(Sequence[Data]):
 
     def to(self, device: torch.device | str) -> "PackedGraphs":
         """The same graphs with all tensors on a device."""
-        groups = ("node", "edge", "graph")
-        moved = {name: {key: value.to(device) for key, value in getattr(self, name).items()} for name in groups}
-        ptrs = {name: getattr(self, name).to(device) for name in ("node_ptr", "edge_ptr", "edge_index")}
-        return replace(self, **moved, **ptrs)
+        return replace(
+            self,
+            node_ptr=self.node_ptr.to(device),
+            edge_ptr=self.edge_ptr.to(device),
+            edge_index=self.edge_index.to(device),
+            node={key: value.to(device) for key, value in self.node.items()},
+            edge={key: value.to(device) for key, value in self.edge.items()},
+            graph={key: value.to(device) for key, value in self.graph.items()},
+        )
 
     def __getitem__(self, index: Any) -> Any:
         """The graph at a number, or a list of graphs for a slice."""
@@ -104,7 +109,9 @@ class PackedGraphs(Sequence[Data]):
         columns["batch"] = xp.repeat(number, sizes)
         return columns, node_ptr, edge_ptr
 
-    def _cut(self, total: int, batch_size: int, columns: dict[str, Any], node_ptr: Any, edge_ptr: Any) -> Iterator[Batch]:
+    def _cut(
+        self, total: int, batch_size: int, columns: dict[str, Any], node_ptr: Any, edge_ptr: Any
+    ) -> Iterator[Batch]:
         """Cut gathered graphs into batches; nothing is copied."""
         starts = [*range(0, total, batch_size), total]
         cuts = {"node": node_ptr[starts].tolist(), "edge": edge_ptr[starts].tolist(), "graph": starts}
@@ -114,9 +121,7 @@ class PackedGraphs(Sequence[Data]):
             part = {key: columns[key][here[level]] for key, level in levels.items() if key != "edge_index"}
             part["edge_index"] = columns["edge_index"][:, here["edge"]]
             pointed = slice(starts[k], starts[k + 1] + 1)
-            yield self._as_batch(
-                part, node_ptr[pointed] - here["node"].start, edge_ptr[pointed] - here["edge"].start
-            )
+            yield self._as_batch(part, node_ptr[pointed] - here["node"].start, edge_ptr[pointed] - here["edge"].start)
 
     def _as_batch(self, columns: dict[str, Any], node_ptr: Any, edge_ptr: Any) -> Batch:
         """A PyG batch as its collate function makes it, including what `to_data_list` needs.
@@ -179,7 +184,9 @@ def pack(graphs: Sequence[Data], name: str = "graphs", **about: Any) -> PackedGr
 def _level(key: str, graphs: Sequence[Data]) -> str:
     """The axis of an attribute: the one whose length it has in every graph."""
     if any(word in key for word in ("index", "face", "batch")):
-        raise DataError(f"attribute {key!r} cannot be packed", remedy="PyG renumbers attributes of this name; rename it")
+        raise DataError(
+            f"attribute {key!r} cannot be packed", remedy="PyG renumbers attributes of this name; rename it"
+        )
     lengths = []
     for i, data in enumerate(graphs):
         if not isinstance(data[key], Tensor):

@@ -26,6 +26,9 @@ class _Recipe:
     def __setstate__(self, state: Any) -> None:
         self.state = state
 
+    def make(self) -> Any:
+        raise NotImplementedError
+
 
 class _Dtype(_Recipe):
     def make(self) -> np.dtype:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet.graphs import sources
-from lanczosnet.graphs.cache import read_if
+from lanczosnet.graphs.cache import read_cache, read_if
 from lanczosnet.graphs.directory import search_path, writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import sha256_of
@@ -68,3 +68,12 @@ def _from_csv(data_dir: str | Path | None, workers: int | None) -> PackedGraphs:
 
 def _with_units(graphs: PackedGraphs) -> PackedGraphs:
     return replace(graphs, about=graphs.about | {"units": tuple(UNITS[name[0]] for name in graphs.targets)})
+
+
+def cache_state(path: Path) -> str:
+    """`ok`, or why the cache will not be used but made again."""
+    try:
+        _, origin = read_cache(path)
+    except DataError as error:
+        return str(error)
+    return "ok" if _is_published(origin) else "made from another file"

@@ -26,9 +26,9 @@ def rdkit() -> Any:
     except ImportError as error:
         raise DataError(
             "reading SMILES needs RDKit",
-            remedy="Install it with `pip install 'lanczosnet[chem]'`, or copy a cache file made where RDKit is installed",
+            remedy="Install it with `pip install 'lanczosnet[chem]'`, or copy a cache file made on another machine",
         ) from error
-    RDLogger.DisableLog("rdApp.*")
+    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     return Chem
 
 

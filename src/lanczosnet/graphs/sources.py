@@ -45,16 +45,14 @@ class SourceFile:
                 file=path,
                 remedy=f"Delete it and run `lanczosnet data fetch {dataset}`",
             )
-        raise DataError(
-            f"{self.name} is not in {data_directory(data_dir)}", remedy=how_to_get(self, dataset, data_dir)
-        )
+        raise DataError(f"{self.name} is not in {data_directory(data_dir)}", remedy=how_to_get(self, dataset, data_dir))
 
 
 def how_to_get(file: SourceFile, dataset: str, data_dir: str | Path | None = None) -> str:
     """What to do when a file is not there, with and without a network."""
     return (
-        f"Run `lanczosnet data fetch {dataset}`; without a network, download {file.mirrors[0]} elsewhere and place it at "
-        f"{data_directory(data_dir) / file.places[0]}, or point LANCZOSNET_DATA at a folder that holds {file.places[0]}"
+        f"Run `lanczosnet data fetch {dataset}`; without a network, download {file.mirrors[0]} elsewhere and place it "
+        f"at {data_directory(data_dir) / file.places[0]}, or point LANCZOSNET_DATA at a folder that holds {file.places[0]}"
     )
 
 

@@ -68,7 +68,9 @@ class Split:
             fields = json.loads(Path(path).read_text(encoding="utf-8"))
             return cls(**fields | {part: torch.tensor(fields[part], dtype=torch.long) for part in PARTS})
         except (ValueError, TypeError, KeyError) as error:
-            raise DataError(f"not a saved split ({error})", file=path, remedy="Make the split again and save it") from error
+            raise DataError(
+                f"not a saved split ({error})", file=path, remedy="Make the split again and save it"
+            ) from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Split) and self._canonical() == other._canonical()
@@ -92,7 +94,7 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     |---|---|---|
     | `public` | as published | as published |
     | `uniform` | floor(fraction x all nodes), drawn uniformly | 500 and 1,000 of the others |
-    | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) per class |
+    | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) each |
     | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
     | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
     | `scaffold` | as `random`, but molecules with one Bemis-Murcko scaffold stay together, large groups first | |

@@ -40,7 +40,9 @@ def clique(*, n: int = 20) -> Data:
     return _known("clique", torch.triu_indices(n, n, offset=1), n, eigenvalues)
 
 
-def block_model(*, sizes: Sequence[int] = (50, 50, 50), inside: float = 0.3, between: float = 0.02, seed: int = 0) -> Data:
+def block_model(
+    *, sizes: Sequence[int] = (50, 50, 50), inside: float = 0.3, between: float = 0.02, seed: int = 0
+) -> Data:
     """Stochastic block model: edges with one probability inside blocks and another between them; `y` is the block."""
     if not sizes or min(sizes) < 1 or not 0 <= between <= 1 or not 0 <= inside <= 1:
         raise DataError(f"a block model needs blocks and probabilities, got {sizes=}, {inside=}, {between=}")
@@ -56,7 +58,9 @@ def block_model(*, sizes: Sequence[int] = (50, 50, 50), inside: float = 0.3, bet
     expected = torch.zeros(n, dtype=torch.float64)
     expected[: len(sizes)] = torch.linalg.eigvalsh(root[:, None] * rates * root)
     eigenvalues = expected.sort(descending=True).values - inside
-    return Data(x=torch.eye(n), edge_index=edge_index, y=y, expected_adjacency_eigenvalues=eigenvalues, name="block-model")
+    return Data(
+        x=torch.ones(n, 1), edge_index=edge_index, y=y, expected_adjacency_eigenvalues=eigenvalues, name="block-model"
+    )
 
 
 def swiss_roll(*, n: int = 1000, k: int = 10, seed: int = 0) -> Data:
@@ -96,7 +100,7 @@ def _arc_length(angle: Tensor) -> Tensor:
 def _known(name: str, edges: Tensor, n: int, eigenvalues: Tensor) -> Data:
     ordered = eigenvalues.sort(descending=True).values
     edge_index = to_undirected(edges, num_nodes=n)
-    return Data(x=torch.eye(n), edge_index=edge_index, adjacency_eigenvalues=ordered, name=name)
+    return Data(x=torch.ones(n, 1), edge_index=edge_index, adjacency_eigenvalues=ordered, name=name)
 
 
 def _at_least(n: int, least: int, what: str) -> None:

@@ -49,7 +49,7 @@ def node_table(
     data = Data(x=x, name=nodes.stem)
     if target is not None:
         data.update(_labels(nodes, target, table[target], task))
-    source = edges or (nodes if nodes.suffix == ".npz" and "edge_index" in np.load(nodes).files else None)
+    source = edges or (nodes if _brings_edges(nodes) else None)
     if source is None:
         data.edge_index = knn_graph(x, k)
     else:
@@ -106,7 +106,9 @@ def _read_npz(path: Path) -> "pd.DataFrame":
         for key in ("y", "id"):
             if key in arrays.files:
                 if len(arrays[key]) != len(x):
-                    raise DataError(f"x has {len(x)} rows, {key} has {len(arrays[key])}", file=path, remedy="Make them equal")
+                    raise DataError(
+                        f"x has {len(x)} rows, {key} has {len(arrays[key])}", file=path, remedy="Make them equal"
+                    )
                 columns[key] = arrays[key]
     return pd.DataFrame(columns)
 
@@ -205,6 +207,13 @@ def _edge_ends(path: Path, weight: str | None) -> tuple[list[Any], Tensor | None
     return [table[name].to_numpy() for name in names], weights
 
 
+def _brings_edges(path: Path) -> bool:
+    if path.suffix != ".npz":
+        return False
+    with np.load(path, allow_pickle=False) as arrays:
+        return "edge_index" in arrays.files
+
+
 def _npz_edges(path: Path) -> tuple[list[Any], Tensor | None]:
     with np.load(path, allow_pickle=False) as arrays:
         if "edge_index" not in arrays.files or arrays["edge_index"].ndim != 2 or len(arrays["edge_index"]) != 2:
@@ -216,4 +225,6 @@ def _npz_edges(path: Path) -> tuple[list[Any], Tensor | None]:
 def _require(path: Path, table: "pd.DataFrame", column: str) -> None:
     if column not in table:
         known = ", ".join(map(str, table.columns))
-        raise DataError(f"there is no column {column!r}", file=path, remedy=f"The columns are {known}; name one of them")
+        raise DataError(
+            f"there is no column {column!r}", file=path, remedy=f"The columns are {known}; name one of them"
+        )
