@@ -84,7 +84,7 @@ def _receive(url: str, part: Path, largest: int, timeout: float, progress: Calla
             while chunk := response.read(CHUNK):
                 have += len(chunk)
                 if have > largest:
-                    break  # not the published file; the checksum will say so
+                    return  # not the published file; the checksum will say so
                 stream.write(chunk)
                 progress(len(chunk))
     if expected is not None and have < expected:

@@ -20,7 +20,7 @@ from lanczosnet.graphs.errors import DataError
 CHUNK = 32  # batches gathered at once while iterating
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PackedGraphs(Sequence[Data]):
     """A sequence of PyG `Data` objects, packed.
 
@@ -45,6 +45,10 @@ class PackedGraphs(Sequence[Data]):
         if key != "about" and key in self.about:
             return self.about[key]
         raise AttributeError(f"{type(self).__name__} has no attribute {key!r}")
+
+    def __repr__(self) -> str:
+        nodes, edges = int(self.node_ptr[-1]), int(self.edge_ptr[-1])
+        return f"PackedGraphs({self.name}, {len(self)} graphs, {nodes} nodes, {edges} edges)"
 
     @property
     def device(self) -> torch.device:

@@ -52,7 +52,7 @@ def how_to_get(file: SourceFile, dataset: str, data_dir: str | Path | None = Non
     """What to do when a file is not there, with and without a network."""
     return (
         f"Run `lanczosnet data fetch {dataset}`; without a network, download {file.mirrors[0]} elsewhere and place it "
-        f"at {data_directory(data_dir) / file.places[0]}, or point LANCZOSNET_DATA at a folder that holds {file.places[0]}"
+        f"at {data_directory(data_dir) / file.places[0]}, or let LANCZOSNET_DATA name a folder that holds {file.places[0]}"
     )
 
 
