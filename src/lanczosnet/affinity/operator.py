@@ -88,6 +88,10 @@ class Operator(ABC):
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         """left right^T at the stored entries, `[..., node, channel]` each: the gradient of a product's entries."""
 
+    @abstractmethod
+    def largest_entry(self) -> Tensor:
+        """A lower bound on the norm, in float64: the largest absolute entry, per graph of a dense batch."""
+
     def __neg__(self) -> Self:
         return self.with_values(-self.values)
 
@@ -158,6 +162,9 @@ class DenseOperator(Operator):
 
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         return left @ right.mT
+
+    def largest_entry(self) -> Tensor:
+        return _largest_magnitude(self.values.detach().flatten(-2))
 
 
 class SparseOperator(Operator):
@@ -270,6 +277,9 @@ class SparseOperator(Operator):
         # beta = 0: only the pattern of the first argument is used.
         return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
 
+    def largest_entry(self) -> Tensor:
+        return _largest_magnitude(self.values.detach())
+
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
         segment = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
@@ -309,6 +319,14 @@ class _SparseProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_signal = operator.T.product(grad)
         return grad_values, grad_signal, None
+
+
+def _largest_magnitude(values: Tensor) -> Tensor:
+    """The largest absolute value along the last axis, in float64, without a copy."""
+    if values.shape[-1] == 0:
+        return values.new_zeros(values.shape[:-1], dtype=torch.float64)
+    lowest, highest = values.aminmax(dim=-1)
+    return torch.maximum(-lowest, highest).double()
 
 
 def row_pointers(count: Tensor) -> Tensor:

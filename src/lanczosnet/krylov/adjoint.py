@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lanczosnet.affinity import Operator
-from lanczosnet.krylov.inner_product import InnerProduct
-from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, iterate
+from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
+from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, inverse, iterate
+from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
 class LanczosWithAdjoint(torch.autograd.Function):
@@ -27,15 +28,20 @@ class LanczosWithAdjoint(torch.autograd.Function):
         operator: Operator,
         num_steps: int,
         inner: InnerProduct,
+        scale: Tensor,
         fresh_vector: FreshVector | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        basis = PreallocatedBasis(start, num_steps + 1)
-        found = iterate(operator.product, start, num_steps, inner, basis, fresh_vector=fresh_vector)
+        if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
+            block, found = iterate_small_graph(operator, start, num_steps, scale)
+        else:
+            basis = PreallocatedBasis(start, num_steps + 1)
+            found = iterate(operator.product, start, num_steps, inner, basis, scale=scale, fresh_vector=fresh_vector)
+            block = basis.block
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts = fresh_vector is not None
-        ctx.save_for_backward(basis.block, found.diagonal, found.off_diagonal, found.steps)
+        ctx.save_for_backward(block, found.diagonal, found.off_diagonal, found.steps)
         ctx.mark_non_differentiable(found.steps)
-        return basis.block[..., :-1, :], *found
+        return block[..., :-1, :], *found
 
     @staticmethod
     @once_differentiable
@@ -47,10 +53,10 @@ class LanczosWithAdjoint(torch.autograd.Function):
         image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
         if needs_values:
-            # S is symmetric, and so is its gradient: (Z Q^T + Q Z^T) / 2 at the stored entries.
-            q, z = basis[..., :-1, :].mT, image_grads.mT
-            values_grad = 0.5 * ctx.operator.sampled_product(torch.cat([z, q], -1), torch.cat([q, z], -1))
-        return values_grad, start_grad if needs_start else None, None, None, None, None
+            # One sampled product. Entry by entry this is the gradient up to an antisymmetric part, which any symmetric
+            # way of filling S (an edge weight that appears as (i, j) and as (j, i)) cancels.
+            values_grad = ctx.operator.sampled_product(image_grads.mT, basis[..., :-1, :].mT)
+        return values_grad, start_grad if needs_start else None, None, None, None, None, None
 
 
 def backward_sweep(
@@ -65,50 +71,47 @@ def backward_sweep(
 ) -> tuple[Tensor, Tensor]:
     """The cotangents of every S q_j, `[..., step, node]`, and of the start vector."""
     num_steps = diagonal.shape[-1]
-    image_grads = torch.zeros_like(basis[..., :-1, :])
-    # What the projection of step k owes q_j lies along q_{k+1}; debts[k, j] of it, paid when the sweep reaches j.
-    debts = off_diagonal.new_zeros(*off_diagonal.shape, num_steps)
+    recurrence = extended_tridiagonal(diagonal, off_diagonal)
+    image_grads = torch.empty_like(basis[..., :-1, :])
+    # What the projection of step k owes q_j lies along q_{k+1}: owed[k + 1, j] of it, paid when the sweep reaches j.
+    owed = torch.zeros_like(recurrence)
     next_grad = torch.zeros_like(basis[..., 0, :])
     next_residual_grad = torch.zeros_like(next_grad)
     for j in reversed(range(num_steps)):
-        vector, following = basis[..., j, :], basis[..., j + 1, :]
-        gamma_grad = inner.spread(diagonal_grad[..., j])
+        gamma, beta = inner.spread(diagonal[..., j]), inner.spread(off_diagonal[..., j])
+        gamma_grad = diagonal_grad[..., j]
+        earlier, following = basis[..., : j + 1, :], basis[..., j + 1, :]
         residual_grad = _through_normalization(
             next_grad, following, off_diagonal[..., j], off_diagonal_grad[..., j], inner
         )
-        overlap = inner.project(basis[..., : j + 1, :], residual_grad)
-        residual_grad = residual_grad - inner.combine(basis[..., : j + 1, :], overlap)
-        debts[..., j, : j + 1] = off_diagonal[..., j].unsqueeze(-1) * overlap
-        image_grad = residual_grad + gamma_grad * vector
+        overlap = inner.project(earlier, residual_grad)
+        residual_grad = inner.without(residual_grad, earlier, overlap)
+        owed[..., j + 1, : j + 1] = off_diagonal[..., j].unsqueeze(-1) * overlap
+        image_grad = torch.addcmul(residual_grad, inner.spread(gamma_grad), basis[..., j, :])
         image_grads[..., j, :] = image_grad
-        next_grad = (
-            basis_grad[..., j, :]
-            + operator.product(image_grad)
-            + gamma_grad * _image(basis, diagonal, off_diagonal, j, inner)
-            - inner.spread(diagonal[..., j]) * residual_grad
-            - inner.spread(off_diagonal[..., j]) * next_residual_grad
-            - inner.combine(basis[..., j + 1 :, :], debts[..., j:, j])
-        )
+        # gamma_j = q_j^T (S q_j) also sends its cotangent times S q_j, which the recurrence spells out.
+        first = max(j - 1, 0)
+        due = owed[..., first:, j] - gamma_grad.unsqueeze(-1) * recurrence[..., first:, j]
+        next_grad = inner.without(basis_grad[..., j, :] + operator.product(image_grad), basis[..., first:, :], due)
+        next_grad = next_grad.addcmul_(gamma, residual_grad, value=-1).addcmul_(beta, next_residual_grad, value=-1)
         next_residual_grad = residual_grad
     return image_grads, next_grad
+
+
+def extended_tridiagonal(diagonal: Tensor, off_diagonal: Tensor) -> Tensor:
+    """S Q_K = Q_{K+1} times this: T with the residual's row below it, `[graph, step + 1, step]`."""
+    below = torch.nn.functional.pad(torch.diag_embed(off_diagonal), (0, 0, 1, 0))
+    inside = torch.diag_embed(diagonal) + torch.diag_embed(off_diagonal[..., :-1], 1)
+    return below + torch.nn.functional.pad(inside, (0, 0, 0, 1))
 
 
 def _through_normalization(
     vector_grad: Tensor, vector: Tensor, length: Tensor, length_grad: Tensor, inner: InnerProduct
 ) -> Tensor:
     """Back through q = z / |z| and beta = |z|; nothing comes back where the iteration had ended."""
-    inverse = torch.where(length > 0, 1.0 / torch.where(length > 0, length, torch.ones_like(length)), 0.0)
+    factor = inverse(length, length > 0)
     along = inner.dot(vector, vector_grad).to(vector.dtype)
-    return inner.spread(inverse) * vector_grad + inner.spread(length_grad - inverse * along) * vector
-
-
-def _image(basis: Tensor, diagonal: Tensor, off_diagonal: Tensor, j: int, inner: InnerProduct) -> Tensor:
-    """S q_j, read off the three-term recurrence."""
-    first = max(j - 1, 0)
-    coefficients = [diagonal[..., j], off_diagonal[..., j]]
-    if j > 0:
-        coefficients.insert(0, off_diagonal[..., j - 1])
-    return inner.combine(basis[..., first : j + 2, :], torch.stack(coefficients, -1))
+    return torch.addcmul(inner.spread(factor) * vector_grad, inner.spread(length_grad - factor * along), vector)
 
 
 def _refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:

@@ -7,9 +7,16 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator
-from lanczosnet.krylov.inner_product import inner_product
-from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, PreallocatedBasis, RecordedBasis, orthogonalized, unit
-from lanczosnet.krylov.lanczos import check_start, prepared_start, working_type
+from lanczosnet.krylov.iteration import (
+    Basis,
+    PreallocatedBasis,
+    RecordedBasis,
+    breakdown_threshold,
+    inverse,
+    orthogonalized,
+)
+from lanczosnet.krylov.lanczos import without_autocast
+from lanczosnet.krylov.setup import Setup, prepare
 
 
 class HessenbergDecomposition(NamedTuple):
@@ -34,33 +41,30 @@ def arnoldi(
 
     Exhausted Krylov spaces are padded with zeros, and gradients are recorded by autograd.
     """
-    if num_steps < 1:
-        raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
-    start, segment, num_segments = prepared_start(operator, start, segment)
-    check_start(operator, start, segment)
-    dtype, working_dtype = working_type(operator, start, num_steps, working_dtype)
-    inner = inner_product(segment, num_segments)
-    with torch.autocast(start.device.type, enabled=False):
-        product = operator.to(working_dtype).product if isinstance(operator, Operator) else operator
-        vector = unit(start.to(working_dtype), inner)
-        basis = RecordedBasis() if torch.is_grad_enabled() else PreallocatedBasis(vector, num_steps)
-        length = inner.norm(vector)
-        steps = (length > 0).long()
-        scale = torch.zeros_like(length)
-        columns = []
-        for step in range(num_steps):
-            basis.append(vector)
-            residual, overlap = orthogonalized(product(vector), basis.matrix(), inner)
-            length = inner.norm(residual)
-            scale = torch.maximum(scale, torch.maximum(overlap.detach().abs().amax(-1).double(), length.detach()))
-            goes_on = length > BREAKDOWN_TOLERANCE[working_dtype] * scale
-            length = length * goes_on
-            vector = unit(residual * inner.spread(goes_on), inner)
-            column = torch.cat([overlap, length.to(working_dtype).unsqueeze(-1)], -1)
-            columns.append(torch.nn.functional.pad(column, (0, num_steps - step - 1)))
-            if step + 1 < num_steps:
-                steps = steps + goes_on
-        extended = torch.stack(columns, -1)
-    return HessenbergDecomposition(
-        basis.matrix().mT.to(dtype), extended[..., :-1, :].to(dtype), length.to(dtype), steps, segment
-    )
+    with without_autocast(operator, start):
+        setup = prepare(operator, start, num_steps, segment, working_dtype)
+        basis: Basis = RecordedBasis() if torch.is_grad_enabled() else PreallocatedBasis(setup.start, num_steps + 1)
+        extended, steps = _iterate(setup, num_steps, basis)
+    hessenberg, residual = extended[..., :-1, :], extended[..., -1, -1]
+    vectors = basis.matrix()[..., :-1, :].mT
+    dtype = setup.dtype
+    return HessenbergDecomposition(vectors.to(dtype), hessenberg.to(dtype), residual.to(dtype), steps, setup.segment)
+
+
+def _iterate(setup: Setup, num_steps: int, basis: Basis) -> tuple[Tensor, Tensor]:
+    """Fill the basis; return H with the residual's row below it, `[graph, step + 1, step]`, and the steps taken."""
+    inner, dtype = setup.inner, setup.start.dtype
+    vector = basis.append(setup.start, 1.0)
+    columns, present = [], [inner.norm(vector) > 0]
+    for step in range(num_steps):
+        image = setup.product(vector)
+        if step == 0:
+            threshold = breakdown_threshold(setup.scale, image, inner)
+        residual, overlap = orthogonalized(image, basis.matrix(), inner)
+        length = inner.norm(residual)
+        goes_on = length > threshold
+        vector = basis.append(residual, inner.spread(inverse(length, goes_on).to(dtype)))
+        column = torch.cat([overlap, (length * goes_on).to(dtype).unsqueeze(-1)], -1)
+        columns.append(torch.nn.functional.pad(column, (0, num_steps - step - 1)))
+        present.append(goes_on)
+    return torch.stack(columns, -1), torch.stack(present[:-1], -1).sum(-1)

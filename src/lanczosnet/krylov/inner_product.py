@@ -17,6 +17,9 @@ class InnerProduct(Protocol):
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         """Q c: `[..., step, node]`, `[graph, step]` -> `[..., node]`."""
 
+    def without(self, vector: Tensor, basis: Tensor, coefficients: Tensor) -> Tensor:
+        """z - Q c."""
+
     def dot(self, left: Tensor, right: Tensor) -> Tensor:
         """One number per graph, summed in float64."""
 
@@ -37,6 +40,11 @@ class WholeInnerProduct:
         if coefficients.dim() == 1:
             return coefficients @ basis
         return (coefficients.unsqueeze(-2) @ basis).squeeze(-2)
+
+    def without(self, vector: Tensor, basis: Tensor, coefficients: Tensor) -> Tensor:
+        if vector.dim() == 1:
+            return torch.addmv(vector, basis.mT, coefficients, alpha=-1)
+        return torch.baddbmm(vector.unsqueeze(-2), coefficients.unsqueeze(-2), basis, alpha=-1).squeeze(-2)
 
     def dot(self, left: Tensor, right: Tensor) -> Tensor:
         return (left * right).sum(-1, dtype=torch.float64)
@@ -60,6 +68,9 @@ class SegmentInnerProduct:
 
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         return (basis * coefficients.mT.index_select(1, self.segment)).sum(0)
+
+    def without(self, vector: Tensor, basis: Tensor, coefficients: Tensor) -> Tensor:
+        return vector - self.combine(basis, coefficients)
 
     def dot(self, left: Tensor, right: Tensor) -> Tensor:
         return self._sum(left.double() * right.double())

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lanczosnet.krylov.inner_product import InnerProduct
 
-# Relative to the size of T seen so far. In float64 this tells breakdown from a small coefficient on all of QM8;
+# Relative to the operator's norm. In float64 this tells breakdown from a small coefficient on all of QM8;
 # in float32 no threshold does, which is why small graphs are iterated in float64.
 BREAKDOWN_TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-5}
 
@@ -23,7 +23,8 @@ FreshVector = Callable[[], Tensor]
 class Basis(Protocol):
     """The Lanczos vectors so far."""
 
-    def append(self, vector: Tensor) -> None: ...
+    def append(self, vector: Tensor, factor: Tensor | float) -> Tensor:
+        """Take factor * vector in, and return it."""
 
     def matrix(self) -> Tensor:
         """`[..., step, node]`."""
@@ -33,15 +34,17 @@ class PreallocatedBasis:
     """Writes into one block of memory; for iterations that autograd does not watch."""
 
     def __init__(self, start: Tensor, capacity: int) -> None:
-        self.block = start.new_zeros(*start.shape[:-1], capacity, start.shape[-1])
+        self.block = start.new_empty(*start.shape[:-1], capacity, start.shape[-1])
+        self.rows = self.block.unbind(-2)
         self.count = 0
 
-    def append(self, vector: Tensor) -> None:
-        self.block[..., self.count, :] = vector
+    def append(self, vector: Tensor, factor: Tensor | float) -> Tensor:
+        row = self.rows[self.count]
         self.count += 1
+        return torch.mul(vector, factor, out=row)
 
     def matrix(self) -> Tensor:
-        return self.block[..., : self.count, :]
+        return self.block.narrow(-2, 0, self.count)
 
 
 class RecordedBasis:
@@ -50,8 +53,9 @@ class RecordedBasis:
     def __init__(self) -> None:
         self.vectors: list[Tensor] = []
 
-    def append(self, vector: Tensor) -> None:
-        self.vectors.append(vector)
+    def append(self, vector: Tensor, factor: Tensor | float) -> Tensor:
+        self.vectors.append(vector * factor)
+        return self.vectors[-1]
 
     def matrix(self) -> Tensor:
         return torch.stack(self.vectors, dim=-2)
@@ -72,49 +76,63 @@ def iterate(
     inner: InnerProduct,
     basis: Basis,
     *,
+    scale: Tensor,
     reorthogonalize: bool = True,
     fresh_vector: FreshVector | None = None,
 ) -> Coefficients:
-    """Fill `basis` with num_steps + 1 Lanczos vectors from a unit (or zero) start vector."""
-    tolerance = BREAKDOWN_TOLERANCE[start.dtype]
-    diagonal, off_diagonal = [], []
-    vector, previous, beta = start, torch.zeros_like(start), inner.norm(start)
-    steps = (beta > 0).long()
-    scale = torch.zeros_like(beta)
+    """Fill `basis` with num_steps + 1 Lanczos vectors from a unit (or zero) start vector.
+
+    `scale` is a lower bound on the operator's norm, against which a residual counts as nothing. Every tensor operation
+    of the loop costs as much as a product with a small graph: it has no more of them than it needs.
+    """
+    vector = previous = basis.append(start, 1.0)
+    diagonal: list[Tensor] = []
+    lengths: list[Tensor] = []
+    present = [inner.norm(start) > 0]
     for step in range(num_steps):
-        basis.append(vector)
         residual = product(vector)
+        if step == 0:
+            threshold = breakdown_threshold(scale, residual, inner)
         if reorthogonalize:
             residual, overlap = orthogonalized(residual, basis.matrix(), inner)
-            alpha = overlap[..., -1]
+            gamma = overlap[..., -1]
         else:
-            alpha = inner.dot(vector, residual).to(start.dtype)
-            residual = residual - inner.spread(alpha) * vector
+            gamma = inner.dot(vector, residual).to(start.dtype)
+            residual = residual - inner.spread(gamma) * vector
             if step > 0:
-                residual = residual - inner.spread(beta.to(start.dtype)) * previous
-        beta = inner.norm(residual)
-        scale = torch.maximum(scale, torch.maximum(alpha.detach().abs().double(), beta.detach()))
-        goes_on = beta > tolerance * scale
-        inverse = torch.where(goes_on, beta, torch.ones_like(beta)).reciprocal() * goes_on
-        beta = beta * goes_on
-        previous, vector = vector, residual * inner.spread(inverse.to(start.dtype))
+                residual = residual - inner.spread(lengths[-1].to(start.dtype)) * previous
+        length = inner.norm(residual)
+        goes_on = length > threshold
+        factor = inner.spread(inverse(length, goes_on).to(start.dtype))
         if fresh_vector is not None and not bool(goes_on.all()):
-            vector = torch.where(inner.spread(goes_on), vector, fresh_direction(fresh_vector(), basis.matrix(), inner))
-            goes_on = inner.norm(vector) > 0
-        diagonal.append(alpha)
-        off_diagonal.append(beta.to(start.dtype))
-        if step + 1 < num_steps:
-            steps = steps + goes_on
-    basis.append(vector)
-    return Coefficients(torch.stack(diagonal, -1), torch.stack(off_diagonal, -1), steps)
+            fresh = fresh_direction(fresh_vector(), basis.matrix(), inner)
+            residual, factor = torch.where(inner.spread(goes_on), residual * factor, fresh), torch.ones_like(factor)
+            length, goes_on = length * goes_on, inner.norm(residual) > 0
+        previous, vector = vector, basis.append(residual, factor)
+        diagonal.append(gamma)
+        lengths.append(length)
+        present.append(goes_on)
+    reached = torch.stack(present, -1)
+    off_diagonal = torch.stack(lengths, -1) * reached[..., 1:]
+    return Coefficients(torch.stack(diagonal, -1), off_diagonal.to(start.dtype), reached[..., :-1].sum(-1))
+
+
+def breakdown_threshold(scale: Tensor, first_image: Tensor, inner: InnerProduct) -> Tensor:
+    """The length under which a residual is nothing but rounding, per graph."""
+    return BREAKDOWN_TOLERANCE[first_image.dtype] * torch.maximum(scale, inner.norm(first_image).detach())
+
+
+def inverse(length: Tensor, is_valid: Tensor) -> Tensor:
+    """1 / length, and zero, with gradient zero, where that is not valid."""
+    return torch.where(is_valid, length, torch.inf).reciprocal()
 
 
 def orthogonalized(vector: Tensor, basis: Tensor, inner: InnerProduct) -> tuple[Tensor, Tensor]:
     """The part of a vector outside the basis, by two-pass classical Gram-Schmidt, and its overlap with the basis."""
     first = inner.project(basis, vector)
-    vector = vector - inner.combine(basis, first)
+    vector = inner.without(vector, basis, first)
     second = inner.project(basis, vector)
-    return vector - inner.combine(basis, second), first + second
+    return inner.without(vector, basis, second), first + second
 
 
 def fresh_direction(vector: Tensor, basis: Tensor, inner: InnerProduct) -> Tensor:
@@ -128,6 +146,4 @@ def fresh_direction(vector: Tensor, basis: Tensor, inner: InnerProduct) -> Tenso
 def unit(vector: Tensor, inner: InnerProduct, tolerance: float = 0.0) -> Tensor:
     """Scaled to length one per graph; vectors no longer than the tolerance become zero."""
     length = inner.norm(vector)
-    long_enough = length > tolerance
-    inverse = torch.where(long_enough, length, torch.ones_like(length)).reciprocal() * long_enough
-    return vector * inner.spread(inverse.to(vector.dtype))
+    return vector * inner.spread(inverse(length, length > tolerance).to(vector.dtype))

@@ -1,0 +1,94 @@
+"""What Lanczos and Arnoldi share before the first step: the start vector, the inner product, the working type."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity import Operator
+from lanczosnet.krylov import start as start_vectors
+from lanczosnet.krylov.inner_product import InnerProduct, inner_product
+from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, unit
+
+# Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
+# there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient.
+SMALL_BASIS = 2**21
+
+Product = Callable[[Tensor], Tensor]
+
+
+class Setup(NamedTuple):
+    operator: Operator | None  # in the working type; None for a product function
+    product: Product
+    start: Tensor  # of unit length, or zero, per graph
+    scale: Tensor  # a lower bound on the operator's norm
+    inner: InnerProduct
+    segment: Tensor | None
+    dtype: torch.dtype  # of the results
+
+
+def prepare(
+    operator: Operator | Product,
+    start: Tensor | None,
+    num_steps: int,
+    segment: Tensor | None,
+    working_dtype: torch.dtype | None,
+) -> Setup:
+    """Check the arguments once and bring everything into the working type."""
+    if num_steps < 1:
+        raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
+    if isinstance(operator, Operator):
+        return _prepare_operator(operator, start, num_steps, segment, working_dtype)
+    if start is None:
+        raise ValueError("a product function does not say how many nodes there are: pass a start vector")
+    return _prepare_function(operator, start, segment, working_dtype)
+
+
+def _prepare_operator(
+    operator: Operator,
+    start: Tensor | None,
+    num_steps: int,
+    segment: Tensor | None,
+    working_dtype: torch.dtype | None,
+) -> Setup:
+    start = start_vectors.ones(operator) if start is None else start
+    if start.shape != operator.shape[:-1]:
+        raise ValueError(f"the start vector must have shape {tuple(operator.shape[:-1])}, but has {tuple(start.shape)}")
+    num_segments = operator.num_segments if segment is None else None
+    segment = operator.segment if segment is None else segment
+    _check(start, operator.dtype, segment)
+    dtype = operator.dtype
+    if working_dtype is None:
+        working_dtype = torch.float64 if start.numel() * num_steps <= SMALL_BASIS else dtype
+    operator = operator.to(working_dtype)
+    inner = inner_product(segment, num_segments)
+    first = unit(start.to(working_dtype), inner)
+    return Setup(operator, operator.product, first, operator.largest_entry(), inner, segment, dtype)
+
+
+def _prepare_function(
+    function: Product, start: Tensor, segment: Tensor | None, working_dtype: torch.dtype | None
+) -> Setup:
+    _check(start, start.dtype, segment)
+    # A function computes in its own precision; iterating in a finer one would mistake its rounding for signal.
+    working_dtype = working_dtype or start.dtype
+
+    def product(vector: Tensor) -> Tensor:
+        return function(vector.to(start.dtype)).to(working_dtype)
+
+    inner = inner_product(segment, None)
+    first = unit(start.to(working_dtype), inner)
+    scale = inner.norm(product(first)).detach()
+    return Setup(None, product, first, scale, inner, segment, start.dtype)
+
+
+def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:
+    if dtype not in BREAKDOWN_TOLERANCE:
+        raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
+    if not bool(torch.isfinite(start).all()):
+        raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
+    if segment is not None and segment.shape != start.shape:
+        raise ValueError(
+            f"segment must name the graph of every node, shape {tuple(start.shape)}, but has {tuple(segment.shape)}"
+        )
