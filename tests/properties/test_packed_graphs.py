@@ -55,8 +55,8 @@ def test_splits_are_disjoint_repeatable_and_never_empty(counts, fraction, kind, 
     request = {"fraction": None if kind == "2-per-class" else fraction, "seed": seed}
     try:
         chosen = split(data, kind, **request)
-    except DataError as error:
-        assert "leaves no" in str(error)
+    except DataError:  # too few nodes for three parts
+        assert len(y) < 40
         return
     everything = torch.cat([chosen.train, chosen.val, chosen.test])
     assert len(everything.unique()) == len(everything)

@@ -59,10 +59,12 @@ def verify(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
 def info(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Describe a data set, by name or path: sizes, components, degrees, ends of the spectrum, place of the files."""
     from lanczosnet.graphs.catalogue import CATALOGUE, load
-    from lanczosnet.graphs.info import summary
     from lanczosnet.graphs.verify import verify as verify_files
 
-    facts = {"name": name, **summary(load(name, data_dir=data_dir))}
+    data = load(name, data_dir=data_dir)
+    from lanczosnet.graphs.info import summary  # after `load`, so that a wrong name is answered before torch is loaded
+
+    facts = {"name": name, **summary(data)}
     states = verify_files(name, data_dir) if name.lower() in CATALOGUE else []
     facts["files"] = [state.place for state in states] or ["none needed" if name.lower() in CATALOGUE else name]
     _print_facts(facts, as_json)

@@ -7,9 +7,14 @@ from typing import Any
 
 import torch
 from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import GlobalStorage
 
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.packed import PackedGraphs, pack
+
+# What a Data object is made of; PyG admits some of it to torch.load itself, but not all.
+ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
 def data_objects(source: str | Path | Sequence[Data]) -> PackedGraphs:
@@ -29,10 +34,13 @@ def data_objects(source: str | Path | Sequence[Data]) -> PackedGraphs:
 
 def _read(file: Path) -> list[Data]:
     try:
-        content = torch.load(file, map_location="cpu", weights_only=True)
+        with torch.serialization.safe_globals(ADMITTED):
+            content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has many ways to refuse a file
+        refused = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"it asks for {refused[1]}" if refused else type(error).__name__
         raise DataError(
-            f"the file cannot be read safely ({str(error).splitlines()[0]})",
+            f"the file cannot be read safely ({reason})",
             file=file,
             remedy="It must hold a PyG Data object, or a list of them, and nothing else; save it again with torch.save",
         ) from error

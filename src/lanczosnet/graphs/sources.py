@@ -51,8 +51,8 @@ class SourceFile:
 def how_to_get(file: SourceFile, dataset: str, data_dir: str | Path | None = None) -> str:
     """What to do when a file is not there, with and without a network."""
     return (
-        f"Run `lanczosnet data fetch {dataset}`; without a network, download {file.mirrors[0]} elsewhere and place it "
-        f"at {data_directory(data_dir) / file.places[0]}, or let LANCZOSNET_DATA name a folder that holds {file.places[0]}"
+        f"Run `lanczosnet data fetch {dataset}`; without a network, load {file.mirrors[0]} elsewhere and place it at "
+        f"{data_directory(data_dir) / file.places[0]}, or let LANCZOSNET_DATA name a folder with {file.places[0]} in it"
     )
 
 

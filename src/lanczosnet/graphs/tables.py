@@ -124,7 +124,7 @@ def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> tuple["pd.Ind
     if ids.has_duplicates:
         row = int(np.flatnonzero(ids.duplicated())[0])
         raise DataError(
-            f"node id {ids[row]!r} stands there a second time", file=path, row=row + 2, remedy="Ids must differ"
+            f"node id {str(ids[row])!r} stands there a second time", file=path, row=row + 2, remedy="Ids must differ"
         )
     return ids, column
 
@@ -148,7 +148,7 @@ def _features(path: Path, table: "pd.DataFrame", columns: Sequence[str] | None, 
 def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool) -> Tensor:
     import pandas as pd
 
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    numbers = np.array(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
     wrong = ~np.isfinite(numbers) & ~(column.isna().to_numpy() if missing else False)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -180,7 +180,7 @@ def _edges(path: Path, ids: "pd.Index", weight: str | None) -> dict[str, Tensor]
         row = int(np.flatnonzero((numbers < 0).any(axis=0))[0])
         end = next(end[row] for end, number in zip(ends, numbers, strict=True) if number[row] < 0)
         raise DataError(
-            f"the edge leads to node {end!r}, which does not exist",
+            f"the edge leads to node {str(end)!r}, which does not exist",
             file=path,
             row=row + 2,
             remedy="Remove the edge, or add the node to the node table",

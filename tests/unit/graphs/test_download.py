@@ -155,9 +155,8 @@ def test_without_a_network_the_message_says_how_to_place_the_file_by_hand(tmp_pa
     with pytest.raises(DataError) as error:
         get(file, tmp_path, tries=1)
     assert "could not be downloaded" in str(error.value)
-    assert f"download http://127.0.0.1:9/file elsewhere and place it at {tmp_path / 'folder' / 'file'}" in str(
-        error.value
-    )
+    place = tmp_path / "folder" / "file"
+    assert f"load http://127.0.0.1:9/file elsewhere and place it at {place}" in str(error.value)
 
 
 def test_a_bad_file_in_the_folder_is_replaced(server, tmp_path):

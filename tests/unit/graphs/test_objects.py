@@ -45,7 +45,7 @@ class Attack:
 def test_a_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
     trace = tmp_path / "it-ran"
     torch.save([a_graph(1), Attack(trace)], tmp_path / "bad.pt")
-    with pytest.raises(DataError, match=r"bad\.pt: the file cannot be read safely"):
+    with pytest.raises(DataError, match=r"bad\.pt: the file cannot be read safely .it asks for posix.mkdir"):
         load(tmp_path / "bad.pt")
     assert not trace.exists()
 
@@ -61,7 +61,7 @@ def test_a_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
 )
 def test_wrong_content_is_named(tmp_path, content, message):
     torch.save(content, tmp_path / "bad.pt")
-    with pytest.raises(DataError, match=rf"bad\.pt: {message}"):
+    with pytest.raises(DataError, match=rf"bad\.pt: .*{message}"):
         load(tmp_path / "bad.pt")
 
 

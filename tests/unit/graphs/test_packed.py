@@ -83,7 +83,7 @@ def test_batches_equal_those_of_the_data_loader(graphs, batch_size):
 
 def test_batches_follow_the_order_they_are_given(graphs):
     order = torch.randperm(20, generator=torch.Generator().manual_seed(0))[:10]
-    (first, second, third) = graphs.batches(4, order)
+    first, _, third = graphs.batches(4, order)
     assert_equal(first, graphs.batch(order[:4]))
     assert_equal(third, graphs.batch(order[8:]))
     assert len(list(graphs.batches(4, order, drop_last=True))) == 2
@@ -152,5 +152,5 @@ def test_nothing_cannot_be_packed():
 
 def test_an_attribute_that_pyg_would_renumber_is_refused():
     data = random_graphs(1)[0]
-    with pytest.raises(DataError, match="my_index.*rename"):
+    with pytest.raises(DataError, match=r"my_index.*rename"):
         pack([Data(**data.to_dict() | {"my_index": torch.ones(1)})])

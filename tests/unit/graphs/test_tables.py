@@ -93,7 +93,7 @@ def test_labels_may_be_absent_altogether(write):
             {},
             r"edges\.csv, row 3: the edge leads to node 'z', which does not exist",
         ),
-        ("x\n1\n2\n", "source,target\n0,1\n0,2\n", {}, r"edges\.csv, row 3: .*node 2,"),
+        ("x\n1\n2\n", "source,target\n0,1\n0,2\n", {}, r"edges\.csv, row 3: .*node '2',"),
         ("id,x\na,1\nb,2\na,3\n", EDGES, {}, r"nodes\.csv, row 4: node id 'a' stands there a second time"),
         ("id,x\na,1\nb,tall\n", EDGES, {}, r"nodes\.csv, row 3: x is 'tall', which is not a number"),
         ("id,x\na,1\nb,\n", EDGES, {}, r"nodes\.csv, row 3: x is 'nan', which is not a number"),
