@@ -199,7 +199,8 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
             f"{name} is {cell!r}, which is not a number",
             file=path,
             row=row,
-            remedy="Correct it, leave it empty if it is unknown, or pass task='classification' if these are classes",
+            remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
+            "or pass task='classification' if these are classes",
         )
     return number
 

@@ -4,7 +4,6 @@ Nodes of all graphs lie one after another, edges too; pointers say where each gr
 host the gather is done by NumPy, whose calls cost a third of PyTorch's at these sizes; on another device by PyTorch.
 """
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -101,8 +100,8 @@ class PackedGraphs(Sequence[Data]):
         """The attributes of these graphs one after another, nodes numbered within each batch, and their pointers."""
         xp, store = self._arrays
         graphs = xp.array(graphs)
-        nodes, node_ptr, sizes = _ranges(xp, store["node_ptr"], graphs)
-        edges, edge_ptr, degrees = _ranges(xp, store["edge_ptr"], graphs)
+        nodes, node_ptr, sizes = _ranges(xp, store["node_begin"], store["node_count"], graphs)
+        edges, edge_ptr, degrees = _ranges(xp, store["edge_begin"], store["edge_count"], graphs)
         number, offset = xp.arange(len(graphs)), node_ptr[:-1]
         if batch_size < len(graphs):
             first = number // batch_size * batch_size  # the number of the first graph in each graph's batch
@@ -136,7 +135,7 @@ class PackedGraphs(Sequence[Data]):
         count = len(node_ptr) - 1
         numbers, zeros = _numbers(count)
         slices = {"node": tensor(node_ptr), "edge": tensor(edge_ptr), "graph": numbers}
-        batch = copy.copy(_BLANK)
+        batch = _BLANK.__copy__()
         batch._store._mapping = {key: tensor(column) for key, column in columns.items()} | {"ptr": slices["node"]}
         vars(batch._store).update(
             _num_graphs=count,
@@ -155,7 +154,13 @@ class PackedGraphs(Sequence[Data]):
     def _arrays(self) -> tuple[Any, dict[str, Any]]:
         """The array functions for this device, and all tensors as its arrays."""
         xp = _OnHost() if self.device.type == "cpu" else _OnDevice(self.device)
-        tensors = {"node_ptr": self.node_ptr, "edge_ptr": self.edge_ptr, "edge_index": self.edge_index}
+        tensors = {
+            "node_begin": self.node_ptr[:-1],
+            "node_count": self.node_ptr.diff(),
+            "edge_begin": self.edge_ptr[:-1],
+            "edge_count": self.edge_ptr.diff(),
+            "edge_index": self.edge_index,
+        }
         return xp, {key: xp.array(value) for key, value in (tensors | self.node | self.edge | self.graph).items()}
 
 
@@ -208,19 +213,20 @@ def _pointers(counts: list[int]) -> Tensor:
     return torch.tensor([0, *counts]).cumsum(0)
 
 
-def _ranges(xp: Any, pointers: Any, graphs: Any) -> tuple[Any, Any, Any]:
+def _ranges(xp: Any, begin: Any, count: Any, graphs: Any) -> tuple[Any, Any, Any]:
     """Numbers of all rows of the graphs, the pointers of the result, and each graph's length."""
-    begin = xp.take(pointers, graphs)
-    lengths = xp.take(pointers, graphs + 1) - begin
-    result = xp.pointers(lengths)
-    return xp.arange(int(result[-1])) + xp.repeat(begin - result[:-1], lengths), result, lengths
+    lengths = xp.take(count, graphs)
+    pointers = xp.pointers(lengths)
+    rows = xp.repeat(xp.take(begin, graphs) - pointers[:-1], lengths)
+    rows += xp.arange(len(rows))
+    return rows, pointers, lengths
 
 
 class _OnHost:
     """The array functions of a gather, in NumPy."""
 
     take = staticmethod(lambda values, rows: values.take(rows, axis=0))
-    repeat = staticmethod(np.repeat)
+    repeat = staticmethod(lambda values, counts: values.repeat(counts))
     arange = staticmethod(np.arange)
     tensor = staticmethod(torch.from_numpy)
 
