@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from lanczosnet.graphs.packed import PackedGraphs, pack
     from lanczosnet.graphs.qm8 import select_targets
     from lanczosnet.graphs.splits import Split, split
+    from lanczosnet.graphs.transforms import AddRitzPairs
 
 _HOME = {
+    "AddRitzPairs": "transforms",
     "CATALOGUE": "catalogue",
     "DataError": "errors",
     "PackedGraphs": "packed",
@@ -33,6 +35,7 @@ _HOME = {
 
 __all__ = [
     "CATALOGUE",
+    "AddRitzPairs",
     "DataError",
     "PackedGraphs",
     "Split",

@@ -109,6 +109,9 @@ class PackedGraphs(Sequence[Data]):
         rows = {"node": nodes, "edge": edges, "graph": graphs}
         columns = {key: xp.take(store[key], rows[level]) for key, level in self._levels.items()}
         columns["edge_index"] = xp.transposed_sum(columns["edge_index"], xp.repeat(offset, degrees))
+        for key in self._renumbered:
+            level = self._levels[key]
+            columns[key] += offset if level == "graph" else xp.repeat(offset, sizes if level == "node" else degrees)
         columns["batch"] = xp.repeat(number, sizes)
         return columns, node_ptr, edge_ptr
 
@@ -140,7 +143,8 @@ class PackedGraphs(Sequence[Data]):
         vars(batch._store).update(
             _num_graphs=count,
             _slice_dict={key: slices[level] for key, level in self._levels.items()},
-            _inc_dict=dict.fromkeys(self._levels, zeros) | {"edge_index": slices["node"][:-1]},
+            _inc_dict=dict.fromkeys(self._levels, zeros)
+            | dict.fromkeys(["edge_index", *self._renumbered], slices["node"][:-1]),
         )
         return batch
 
@@ -149,6 +153,11 @@ class PackedGraphs(Sequence[Data]):
         """The first axis of every attribute."""
         groups = {"node": self.node, "edge": self.edge, "graph": self.graph}
         return {"edge_index": "edge"} | {key: level for level, group in groups.items() for key in group}
+
+    @cached_property
+    def _renumbered(self) -> list[str]:
+        """Attributes that hold node numbers, which PyG knows by their names."""
+        return [key for key in self._levels if "index" in key and key != "edge_index"]
 
     @cached_property
     def _arrays(self) -> tuple[Any, dict[str, Any]]:
@@ -192,7 +201,8 @@ def pack(graphs: Sequence[Data], name: str = "graphs", **about: Any) -> PackedGr
 
 def _level(key: str, graphs: Sequence[Data]) -> str:
     """The axis of an attribute: the one whose length it has in every graph."""
-    if any(word in key for word in ("index", "face", "batch")):
+    node_numbers = "index" in key and all(data[key].dim() == 1 for data in graphs)
+    if any(word in key for word in ("index", "face", "batch")) and not node_numbers:
         raise DataError(
             f"attribute {key!r} cannot be packed", remedy="PyG renumbers attributes of this name; rename it"
         )

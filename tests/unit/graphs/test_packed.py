@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from lanczosnet.graphs import DataError, PackedGraphs, load, pack
+from lanczosnet.graphs import AddRitzPairs, DataError, PackedGraphs, load, pack
 from lanczosnet.graphs.packed import _OnDevice
 
 
@@ -145,7 +145,29 @@ def test_nothing_cannot_be_packed():
         pack([Data(x=torch.ones(2, 1))])
 
 
-def test_an_attribute_that_pyg_would_renumber_is_refused():
+def test_node_numbers_are_renumbered_as_pyg_does():
+    graphs = random_graphs(6)
+    for data in graphs:
+        data.component_index = torch.zeros(data.num_nodes, dtype=torch.long)
+        data.center_index = torch.tensor([data.num_nodes - 1])
+        data.edge_mirror_index = torch.arange(data.num_edges) % data.num_nodes
+    packed = pack(graphs)
+    assert_equal(packed.batch([5, 3, 0]), Batch.from_data_list([graphs[i] for i in (5, 3, 0)]))
+    for batch, expected in zip(packed.batches(4), DataLoader(graphs, batch_size=4), strict=True):
+        assert_equal(batch, expected)
+        for single, again in zip(batch.to_data_list(), expected.to_data_list(), strict=True):
+            assert_equal(single, again)
+
+
+def test_ritz_pairs_of_connected_graphs_travel_in_packed_batches():
+    rings = [
+        AddRitzPairs(num_steps=4)(Data(x=r.x, edge_index=r.edge_index)) for r in (load("ring", n=5), load("ring", n=7))
+    ]
+    assert_equal(pack(rings).batch([1, 0]), Batch.from_data_list(rings[::-1]))
+
+
+@pytest.mark.parametrize("key", ["my_index", "face", "batch_of"])
+def test_an_attribute_that_pyg_would_treat_in_its_own_way_is_refused(key):
     data = random_graphs(1)[0]
-    with pytest.raises(DataError, match=r"my_index.*rename"):
-        pack([Data(**data.to_dict() | {"my_index": torch.ones(1)})])
+    with pytest.raises(DataError, match=rf"{key}.*rename"):
+        pack([Data(**data.to_dict() | {key: torch.ones(1, 2)})])
