@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -18,12 +17,20 @@ def run(*arguments: str, cache, **environment: str) -> subprocess.CompletedProce
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=variables, check=False)
 
 
-def test_help_comes_at_once(tmp_path):
-    begin = time.perf_counter()
-    result = run("--help", cache=tmp_path)
-    assert result.returncode == 0
-    assert "data" in result.stdout
-    assert time.perf_counter() - begin < 2  # a machine under load; about 0.3 s on a free one
+WITHOUT_TORCH = """
+import atexit, os, sys
+from lanczosnet.cli import main
+atexit.register(lambda: os._exit(3) if {"torch", "pandas", "sklearn"} & set(sys.modules) else None)
+main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "list"], ["data", "info", "coar"]])
+def test_help_lists_and_mistakes_come_at_once(tmp_path, arguments):
+    """They load nothing heavy; the time itself depends on what else the machine does."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    process = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *arguments], capture_output=True, env=environment)
+    assert process.returncode == (1 if "coar" in arguments else 0)
 
 
 def test_a_mistake_ends_with_1_and_no_traceback(tmp_path):

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, index_to_mask, remove_self_loops
 
 from lanczosnet.graphs import sources
+from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.pickles import read_pickle
 
@@ -20,7 +21,7 @@ def citation(name: str, *, data_dir: str | Path | None = None, normalize: bool =
     `normalize` divides every feature row by its sum, as published. Citeseer's 15 nodes that the files leave out get
     zero features and, as everywhere, class 0; `labelled` is False there, and no split but the public one can draw them.
     """
-    paths = {part: file.checked(name, data_dir) for part, file in sources.planetoid(name).items()}
+    paths = {part: available(file, name, data_dir) for part, file in sources.planetoid(name).items()}
     data = read_planetoid(paths)
     data.x = normalize_rows(data.x) if normalize else data.x
     data.name = name

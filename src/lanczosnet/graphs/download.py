@@ -1,6 +1,7 @@
 """Downloads that resume, retry, change mirrors, check what they got, and never leave half a file behind."""
 
 import os
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +12,7 @@ from pathlib import Path
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import lock, sha256_of
+from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.sources import SourceFile, how_to_get
 
 CHUNK = 1 << 16
@@ -46,11 +48,20 @@ def fetch(
                     failures.append(f"  {mirror}: {error}")
                     if _is_final(error):
                         break
-                    time.sleep(pause * 2**attempt)
+                    if attempt < tries - 1:
+                        time.sleep(pause * 2**attempt)
     raise DataError(
         f"{file.name} could not be downloaded:\n" + "\n".join(dict.fromkeys(failures)) + "\n",
         remedy=how_to_get(file, dataset, data_dir),
     )
+
+
+def available(file: SourceFile, dataset: str, data_dir: str | Path | None = None) -> Path:
+    """The path of a good copy; where there is none at all, one that is downloaded now, without insisting."""
+    if file.found(data_dir):
+        return file.checked(dataset, data_dir)
+    with progress_bar(f"Fetching {file.name}", max(file.versions.values())) as advance:
+        return fetch(file, dataset, data_dir, timeout=10.0, tries=1, progress=advance)
 
 
 def _download(url: str, file: SourceFile, target: Path, timeout: float, progress: Callable[[int], None]) -> Path:
@@ -92,5 +103,7 @@ def _receive(url: str, part: Path, largest: int, timeout: float, progress: Calla
 
 
 def _is_final(error: Exception) -> bool:
-    """Whether the same mirror would give the same answer again."""
-    return isinstance(error, urllib.error.HTTPError) and 400 <= error.code < 500 and error.code not in (408, 429)
+    """Whether the same mirror would give the same answer again: the file is not there, or there is no network."""
+    if isinstance(error, urllib.error.HTTPError):
+        return 400 <= error.code < 500 and error.code not in (408, 429)
+    return isinstance(error, urllib.error.URLError) and isinstance(error.reason, socket.gaierror)

@@ -8,6 +8,7 @@ from typing import Any
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.cache import read_cache, read_if
 from lanczosnet.graphs.directory import search_path, writable_directory
+from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import sha256_of
 from lanczosnet.graphs.molecules import cached_molecules, packed_molecules
@@ -61,7 +62,7 @@ def _is_published(origin: dict[str, Any]) -> bool:
 
 
 def _from_csv(data_dir: str | Path | None, workers: int | None) -> PackedGraphs:
-    path = sources.QM8.checked("qm8", data_dir)
+    path = available(sources.QM8, "qm8", data_dir)
     cache = writable_directory(data_dir) / CACHE
     return cached_molecules(path, cache, sha256_of(path), OPTIONS, name="qm8", workers=workers)
 

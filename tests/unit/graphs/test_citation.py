@@ -1,4 +1,7 @@
 import shutil
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import torch
@@ -82,8 +85,30 @@ def test_a_good_copy_elsewhere_on_the_search_path_serves_instead_of_a_bad_one(re
     assert load("cora", data_dir=tmp_path).num_nodes == 2708
 
 
-def test_missing_files_come_with_directions(tmp_path):
-    with pytest.raises(DataError, match=r"ind\.cora\.x is not in .*data fetch cora.*without a network.*kimiyoung"):
+def test_missing_files_are_downloaded(real_data, tmp_path, monkeypatch):
+    handler = partial(QuietHandler, directory=str(real_data / "planetoid"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setattr(sources, "_PLANETOID_MIRRORS", (f"http://127.0.0.1:{server.server_port}",))
+        assert load("cora", data_dir=tmp_path).num_nodes == 2708
+        server.shutdown()
+        thread.join()
+    assert (tmp_path / "planetoid" / "ind.cora.x").is_file()
+    monkeypatch.setattr(sources, "_PLANETOID_MIRRORS", ())
+    assert load("cora", data_dir=tmp_path).num_nodes == 2708
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments) -> None:
+        pass
+
+
+def test_missing_files_come_with_directions_where_there_is_no_network(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "_PLANETOID_MIRRORS", ("http://127.0.0.1:9",))
+    with pytest.raises(
+        DataError, match=r"(?s)ind\.cora\.x could not be downloaded.*data fetch cora.*without a network"
+    ):
         load("cora", data_dir=tmp_path)
 
 

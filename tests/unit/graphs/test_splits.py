@@ -188,9 +188,11 @@ for kind, fraction in (("uniform", 0.05), ("stratified", 0.05), ("10-per-class",
 
 
 def test_splits_are_byte_identical_in_every_process(tmp_path):
-    for run, hash_seed in enumerate(("1", "2")):
-        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
-        subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / str(run))], check=True, env=environment)
+    processes = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / run)], env=os.environ | {"PYTHONHASHSEED": run})
+        for run in ("0", "1")
+    ]
+    assert [process.wait() for process in processes] == [0, 0]
     for kind in ("uniform", "stratified", "10-per-class"):
         first, second = ((tmp_path / run / kind).read_bytes() for run in ("0", "1"))
         assert first == second
