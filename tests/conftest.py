@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+torch.set_num_threads(1)  # the test processes are the parallelism
+
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
 
