@@ -1,7 +1,6 @@
 """Diffusion maps as a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Literal, Self
 
@@ -17,6 +16,7 @@ from torch import Tensor
 from lanczosnet.affinity import Operator, SparseOperator, adjacency, alpha_normalized, normalized
 from lanczosnet.diffusion_maps.equations import diffusion_map, nystroem_extension, right_eigenvectors
 from lanczosnet.diffusion_maps.points import (
+    Edges,
     GaussianKernel,
     GivenKernel,
     Neighborhoods,
@@ -56,7 +56,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Laplacian of the data as sampled. None: 1 for points, and 0 for "precomputed" and for a graph, whose walk is
             then that of section 4.
         keep_trivial: the first pair, eigenvalue 1 with a constant eigenvector, says nothing about a node and is left
-            out of the embedding; True keeps it there, as Eq. 11 writes it. Distances are the same.
+            out of the embedding; True keeps it there, as Eq. 11 writes it.
         tol: the largest residual of an eigenpair, for graphs that are too large to be diagonalised exactly.
         random_state: draws the start vectors of the Lanczos runs for such graphs.
 
@@ -105,14 +105,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.kernel == "precomputed":
             if X.shape[0] != X.shape[1]:
                 raise ValueError(f"a precomputed affinity should be a square matrix, but this one has shape {X.shape}")
-            self._affinity_of: Callable | None = None
+            self._point_kernel = None
             return self._fit_affinity(scipy.sparse.csr_array(X), default_alpha=0.0)
-        self._affinity_of = self._point_kernel(X.copy())
-        affinity = self._affinity_of(X)
-        if callable(self.kernel):
-            _check_affinity(affinity)
-        # Of two points at the edge of each other's reach, rounding may let only one see the other.
-        return self._fit_affinity(affinity.maximum(affinity.T), default_alpha=1.0)
+        hoods = Neighborhoods(X.copy(), self.n_neighbors)
+        edges = hoods.edges_within()
+        self._point_kernel = self._kernel_over(hoods, edges)
+        return self._fit_affinity(self._point_kernel(X, edges), default_alpha=1.0)
 
     def fit_graph(
         self,
@@ -141,7 +139,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self_loops:
             affinity = affinity + scipy.sparse.eye_array(affinity.shape[0])
         self.n_features_in_ = affinity.shape[0]
-        self._affinity_of = None
+        self._point_kernel = None
         return self._fit_affinity(affinity.tocsr(), default_alpha=0.0)
 
     def transform(self, X: Any) -> np.ndarray:
@@ -153,11 +151,11 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False, accept_sparse=self._accepts_sparse())
-        if self._affinity_of is None:
+        if self._point_kernel is None:
             rows = scipy.sparse.csr_array(X)
-            _check_non_negative(rows)
         else:
-            rows = self._affinity_of(X)
+            rows = self._point_kernel(X, self._point_kernel.hoods.edges(X))
+        _check_non_negative(rows)
         transition = _stochastic(rows @ scipy.sparse.diags_array(_inverse_power(self.density_, self._alpha)))
         extended = nystroem_extension(transition, self.eigenvalues_, self.eigenvectors_, self.t)
         return extended[:, self._first_pair() :]
@@ -177,11 +175,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         eigenvalue's t-th power, is missing.
         """
         check_is_fitted(self)
+        Phi = diffusion_map(self.eigenvalues_, self.eigenvectors_, self.t)
         if i is None and j is None:
-            return pairwise_distances(self.embedding_)
+            return pairwise_distances(Phi)
         if i is None or j is None:
             raise ValueError("diffusion_distance takes two samples or arrays of them, or neither for all pairs")
-        return np.linalg.norm(self.embedding_[i] - self.embedding_[j], axis=-1)
+        return np.linalg.norm(Phi[i] - Phi[j], axis=-1)
 
     def _fit_affinity(self, affinity: scipy.sparse.csr_array, default_alpha: float) -> Self:
         """From a symmetric affinity to the embedding."""
@@ -211,13 +210,12 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.embedding_ = Phi[:, self._first_pair() :]
         return self
 
-    def _point_kernel(self, points: np.ndarray) -> Callable[[np.ndarray], scipy.sparse.csr_array]:
-        hoods = Neighborhoods(points, self.n_neighbors)
+    def _kernel_over(self, hoods: Neighborhoods, edges: Edges) -> GaussianKernel | SelfTuningKernel | GivenKernel:
         if callable(self.kernel):
             return GivenKernel(hoods, self.kernel)
         if self.kernel == "self_tuning":
             return SelfTuningKernel(hoods, self.scale_neighbor)
-        kernel = GaussianKernel(hoods, self.bandwidth)
+        kernel = GaussianKernel(hoods, edges, self.bandwidth)
         self.bandwidth_ = kernel.bandwidth
         return kernel
 
@@ -237,7 +235,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return 0 if self.keep_trivial else 1
 
     def _accepts_sparse(self) -> Any:
-        takes_affinities = self.kernel == "precomputed" or getattr(self, "_affinity_of", True) is None
+        takes_affinities = self.kernel == "precomputed" or getattr(self, "_point_kernel", True) is None
         return "csr" if takes_affinities else False
 
     def _check_parameters(self) -> None:
@@ -284,7 +282,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _check_affinity(affinity: scipy.sparse.csr_array) -> None:
-    """Non-negative, finite and symmetric where both directions are stored or neither may be missing."""
+    """Non-negative, finite and symmetric."""
     _check_non_negative(affinity)
     gap = abs(affinity - affinity.T).max()
     if gap > ASYMMETRY * affinity.max():

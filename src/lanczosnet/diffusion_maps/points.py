@@ -13,7 +13,7 @@ PointKernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 ROWS_AT_ONCE = 512
 NUMBERS_AT_ONCE = 2**22
 # Two computations of one distance may differ by rounding; neither may lose the n-th neighbour.
-SLACK = 1.0 + 1e-6
+SLACK = 1.0 + 1e-9
 
 
 class Edges(NamedTuple):
@@ -33,7 +33,9 @@ class Neighborhoods:
     def __init__(self, points: np.ndarray, n_neighbors: int | None) -> None:
         self.points = points
         self.n_neighbors = None if n_neighbors is None else min(n_neighbors, len(points))
-        self.center = np.median(points, axis=0)  # distances by inner products lose digits far from the origin
+        # The search may compute distances by inner products, which lose digits far from the origin.
+        self.center = np.median(points, axis=0)
+        self.blur = 1e-6 * float(np.abs(points - self.center).max())
         self.search = NearestNeighbors().fit(points - self.center)
         self.radius = self.distance_to_nearest(points, self.n_neighbors)
 
@@ -46,43 +48,47 @@ class Neighborhoods:
         return np.sqrt(_squared_distance(queries, np.arange(len(queries)), self.points, nearest))
 
     def edges(self, queries: np.ndarray) -> Edges:
+        """Every pair that is joined, in the order of the queries."""
         if self.n_neighbors is None:
             query, point = (index.ravel() for index in np.indices((len(queries), len(self.points))))
-        else:
-            query, point = (np.concatenate(part) for part in zip(*self._neighbors(queries), strict=True))
-        return Edges(query, point, _squared_distance(queries, query, self.points, point))
+            return Edges(query, point, _squared_distance(queries, query, self.points, point))
+        radius = self.distance_to_nearest(queries, self.n_neighbors)
+        query, point = (np.concatenate(part) for part in zip(*self._candidates(queries, radius), strict=True))
+        squared_distance = _squared_distance(queries, query, self.points, point)
+        is_joined = np.sqrt(squared_distance) <= SLACK * np.maximum(radius[query], self.radius[point])
+        return Edges(query[is_joined], point[is_joined], squared_distance[is_joined])
 
-    def _neighbors(self, queries: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def edges_within(self) -> Edges:
+        """The edges of the data itself, each in both directions."""
+        query, point, _ = self.edges(self.points)
+        pattern = scipy.sparse.coo_array((np.ones(len(query)), (query, point)), shape=(len(self.points),) * 2)
+        query, point = (pattern + pattern.T).tocsr().nonzero()
+        return Edges(query, point, _squared_distance(self.points, query, self.points, point))
+
+    def _candidates(self, queries: np.ndarray, radius: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """All pairs that are joined, and some at the rim that are not."""
         for rows in gen_batches(len(queries), ROWS_AT_ONCE):
-            radius = self.distance_to_nearest(queries[rows], self.n_neighbors)
-            reach = SLACK * max(radius.max(), self.radius.max())
-            near, candidates = self.search.radius_neighbors(queries[rows] - self.center, reach)
-            query = np.repeat(np.arange(len(radius)), [len(found) for found in candidates])
-            point = np.concatenate(candidates)
-            is_joined = np.concatenate(near) <= SLACK * np.maximum(radius[query], self.radius[point])
-            yield query[is_joined] + rows.start, point[is_joined]
+            reach = max(radius[rows].max(), self.radius.max()) + self.blur
+            near, found = self.search.radius_neighbors(queries[rows] - self.center, reach)
+            query = np.repeat(np.arange(rows.start, rows.stop), [len(points) for points in found])
+            point = np.concatenate(found)
+            is_near = np.concatenate(near) <= np.maximum(radius[query], self.radius[point]) + self.blur
+            yield query[is_near], point[is_near]
 
 
 class GaussianKernel:
     """exp(-d^2 / epsilon), Eq. 9 without a learned map; epsilon is the mean of d^2 over the edges where not given."""
 
-    def __init__(self, hoods: Neighborhoods, bandwidth: float | None) -> None:
+    def __init__(self, hoods: Neighborhoods, within: Edges, bandwidth: float | None) -> None:
         self.hoods = hoods
-        self.bandwidth = self._mean_over_edges() if bandwidth is None else float(bandwidth)
+        self.bandwidth = _mean_over_edges(within) if bandwidth is None else float(bandwidth)
 
-    def _mean_over_edges(self) -> float:
-        query, point, squared_distance = self.hoods.edges(self.hoods.points)
-        between = squared_distance[query != point]
-        mean = float(between.mean()) if len(between) else 0.0
-        return mean if mean > 0.0 else 1.0  # all points coincide: every weight is one, whatever the bandwidth
-
-    def __call__(self, queries: np.ndarray) -> scipy.sparse.csr_array:
-        edges = self.hoods.edges(queries)
+    def __call__(self, queries: np.ndarray, edges: Edges) -> scipy.sparse.csr_array:
         return _exponential_rows(edges, -edges.squared_distance / self.bandwidth, self.hoods, len(queries))
 
 
 class SelfTuningKernel:
-    """exp(-d^2 / (sigma_i sigma_j)), sigma_i the distance to the i-th point's `scale_neighbor`-th nearest."""
+    """exp(-d^2 / (sigma_i sigma_j)), sigma_i the distance from point i to its `scale_neighbor`-th nearest."""
 
     def __init__(self, hoods: Neighborhoods, scale_neighbor: int) -> None:
         self.hoods = hoods
@@ -92,8 +98,7 @@ class SelfTuningKernel:
         self.smallest = 1e-6 * typical  # where many points coincide
         self.scale = np.maximum(scale, self.smallest)
 
-    def __call__(self, queries: np.ndarray) -> scipy.sparse.csr_array:
-        edges = self.hoods.edges(queries)
+    def __call__(self, queries: np.ndarray, edges: Edges) -> scipy.sparse.csr_array:
         scale = np.maximum(self.hoods.distance_to_nearest(queries, self.scale_neighbor), self.smallest)
         exponent = -edges.squared_distance / (scale[edges.query] * self.scale[edges.point])
         return _exponential_rows(edges, exponent, self.hoods, len(queries))
@@ -106,16 +111,14 @@ class GivenKernel:
         self.hoods = hoods
         self.function = function
 
-    def __call__(self, queries: np.ndarray) -> scipy.sparse.csr_array:
-        query, point, _ = self.hoods.edges(queries)
-        order = np.argsort(query, kind="stable")
-        query, point = query[order], point[order]
+    def __call__(self, queries: np.ndarray, edges: Edges) -> scipy.sparse.csr_array:
+        query, point, _ = edges
         weights = np.empty(len(query))
         for rows in gen_batches(len(queries), ROWS_AT_ONCE):
             block = self._block(queries[rows])
             here = slice(*np.searchsorted(query, [rows.start, rows.stop]))
             weights[here] = block[query[here] - rows.start, point[here]]
-        return scipy.sparse.csr_array((weights, (query, point)), shape=(len(queries), len(self.hoods.points)))
+        return _rows(weights, edges, self.hoods, len(queries))
 
     def _block(self, queries: np.ndarray) -> np.ndarray:
         block = np.asarray(self.function(queries, self.hoods.points), dtype=np.float64)
@@ -123,6 +126,12 @@ class GivenKernel:
         if block.shape != expected:
             raise ValueError(f"the kernel must return an array of shape {expected} here, but returned {block.shape}")
         return block
+
+
+def _mean_over_edges(edges: Edges) -> float:
+    between = edges.squared_distance[edges.query != edges.point]
+    mean = float(between.mean()) if len(between) else 0.0
+    return mean if mean > 0.0 else 1.0  # all points coincide: every weight is one, whatever the bandwidth
 
 
 def _exponential_rows(
@@ -134,7 +143,10 @@ def _exponential_rows(
     """
     largest = np.full(num_queries, -np.inf)
     np.maximum.at(largest, edges.query, exponent)
-    weights = np.exp(exponent - largest[edges.query])
+    return _rows(np.exp(exponent - largest[edges.query]), edges, hoods, num_queries)
+
+
+def _rows(weights: np.ndarray, edges: Edges, hoods: Neighborhoods, num_queries: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((weights, (edges.query, edges.point)), shape=(num_queries, len(hoods.points)))
 
 

@@ -114,18 +114,21 @@ class _Outside:
     def product(self, vector: Tensor) -> Tensor:
         return self.project(self.operator.product(vector))
 
-    def filtered_product(self, vector: Tensor, bulk: float) -> Tensor:
-        """T_m(S) for the Chebyshev polynomial of [-1, bulk]: at most one there, growing to BOOST at eigenvalue 1."""
-        end = (3.0 - bulk) / (1.0 + bulk)  # where 1 goes when [-1, bulk] goes to [-1, 1]
-        degree = max(1, round(math.acosh(BOOST) / math.acosh(end)))
+    def lifted_product(self, vector: Tensor, bulk: float) -> Tensor:
+        """(T_m(S) + 2) @ vector, T_m the Chebyshev polynomial of [-1, bulk] that grows to BOOST at eigenvalue 1.
 
-        def mapped(x: Tensor) -> Tensor:
-            return (2.0 * self.operator.product(x) + (1.0 - bulk) * x) / (1.0 + bulk)
-
-        previous, current = vector, mapped(vector)
-        for _ in range(degree - 1):
-            previous, current = current, 2.0 * mapped(current) - previous
-        return self.project(current)
+        T_m is at most one in the bulk, and S itself where the bulk is empty. The shift keeps the operator away from
+        zero, so that an exhausted space is told from rounding.
+        """
+        current = self.operator.product(vector)
+        if bulk > -1.0:
+            end = (3.0 - bulk) / (1.0 + bulk)  # where 1 goes when [-1, bulk] goes to [-1, 1]
+            slope, offset = 2.0 / (1.0 + bulk), (1.0 - bulk) / (1.0 + bulk)
+            previous, current = vector, slope * current + offset * vector
+            for _ in range(round(math.acosh(BOOST) / math.acosh(end)) - 1):
+                image = slope * self.operator.product(current) + offset * current
+                previous, current = current, 2.0 * image - previous
+        return self.project(current) + 2.0 * vector
 
 
 def _settled_pairs(
@@ -140,8 +143,7 @@ def _settled_pairs(
     num_steps, beyond = min(2 * most + 32, num_nodes), most + most // 2 + 4
     start = outside.project(torch.randn(num_nodes, dtype=torch.float64, generator=generator))
     for _ in range(MOST_RUNS):
-        product = outside.product if bulk <= -1.0 else partial(outside.filtered_product, bulk=bulk)
-        result = lanczos(product, start, num_steps)
+        result = lanczos(partial(outside.lifted_product, bulk=bulk), start, num_steps)
         values, vectors, residual = _rayleigh_ritz(outside, result.basis[:, : int(result.steps)])
         values, end = values[:most], float(values[beyond - 1]) if len(values) >= beyond else -1.0
         is_open = (residual[:most] > tolerance) & (values + residual[:most] > cutoff)
@@ -156,6 +158,7 @@ def _settled_pairs(
 
 def _rayleigh_ritz(outside: _Outside, basis: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The best pairs of S within a basis, falling, and their residuals."""
+    basis = torch.linalg.qr(outside.project(basis)).Q
     image = outside.product(basis)
     values, rotation = torch.linalg.eigh(basis.T @ image)
     values, rotation = values.flip(0), rotation.flip(1)
