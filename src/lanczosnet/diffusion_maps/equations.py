@@ -1,6 +1,6 @@
 """Section 4 of the paper, one short function per equation; NumPy arrays or tensors alike."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -28,11 +28,11 @@ def frequency_representation(eigenvalues: Array, eigenvectors: Array, signal: Ar
     return (eigenvalues**t)[:, None] * (eigenvectors.T @ signal)
 
 
-def nystroem_extension(transition: Array, eigenvalues: Array, right_eigenvectors: Array, t: int) -> Array:
+def nystroem_extension(transition: Any, eigenvalues: Array, right_eigenvectors: Array, t: int) -> Array:
     """Phi_t(x) = lambda^(t-1) sum_j p(x, j) psi(j): P psi = lambda psi read as a definition outside the data.
 
     Args:
-        transition: probabilities p(x, j) of stepping from a new point to an old one, `[point, node]`.
+        transition: probabilities p(x, j) of stepping from a new point to an old one, `[point, node]`; may be sparse.
         eigenvalues: `[pair]`.
         right_eigenvectors: psi, `[node, pair]`.
         t: the time; at t = 0 a pair with eigenvalue zero has no extension and gives zero.

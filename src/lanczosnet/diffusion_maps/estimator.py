@@ -2,13 +2,13 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import scipy.sparse
 import torch
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.metrics import pairwise_distances
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -177,7 +177,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         Phi = diffusion_map(self.eigenvalues_, self.eigenvectors_, self.t)
         if i is None and j is None:
-            return pairwise_distances(Phi)
+            return cdist(Phi, Phi)
         if i is None or j is None:
             raise ValueError("diffusion_distance takes two samples or arrays of them, or neither for all pairs")
         return np.linalg.norm(Phi[i] - Phi[j], axis=-1)
@@ -188,7 +188,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         num_pairs = self._num_pairs(affinity.shape[0])
         raw = adjacency((affinity + affinity.T) * 0.5, dtype=torch.float64)
         self._alpha = default_alpha if self.alpha is None else float(self.alpha)
-        A = alpha_normalized(raw, self._alpha)
+        A = cast(SparseOperator, alpha_normalized(raw, self._alpha))
         rest = equilibrium(A, num_pairs)
         if rest.num_components > 1:
             _warn_of_components(rest.num_components)
@@ -307,7 +307,7 @@ def _scipy_matrix(operator: Operator) -> scipy.sparse.csr_array:
         return scipy.sparse.csr_array(operator.dense().detach().double().cpu().numpy())
     values = operator.values.detach().double().cpu().numpy()
     matrix = scipy.sparse.csr_array(
-        (values, operator.column.cpu().numpy(), operator.row_pointer.cpu().numpy()), shape=tuple(operator.shape)
+        (values, operator.column.cpu().numpy(), operator.row_pointer.cpu().numpy()), shape=(operator.num_nodes,) * 2
     )
     matrix.eliminate_zeros()  # the stored diagonal of a graph without self-loops
     return matrix
