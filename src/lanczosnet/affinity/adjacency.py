@@ -44,17 +44,22 @@ def adjacency(
         num_nodes = graph.num_nodes if num_nodes is None else num_nodes
         graph = graph.edge_index
     if scipy.sparse.issparse(graph):
+        if edge_weight is not None:
+            raise ValueError("a SciPy matrix carries its own weights: drop edge_weight")
         graph, edge_weight, num_nodes = _edges_of_scipy(graph, num_nodes)
     if isinstance(graph, np.ndarray):
         graph = torch.as_tensor(graph)
-    if not isinstance(graph, Tensor):
+    if not isinstance(graph, Tensor) or graph.layout != torch.strided:
         raise ValueError(
-            "a graph is an edge_index, a PyG Data, a SciPy matrix or a dense tensor, not "
-            f"{type(graph).__name__}; convert it first, for example with torch_geometric.utils.from_networkx"
+            "a graph is an edge_index, a PyG Data, a SciPy matrix or a dense tensor, not a "
+            f"{_kind(graph)}; convert it first, for example with torch_geometric.utils.from_networkx or to_edge_index"
         )
     if graph.is_floating_point():
-        if edge_weight is not None or batch is not None:
-            raise ValueError("a dense matrix carries its own weights and graphs: drop edge_weight and batch")
+        if any(given is not None for given in (edge_weight, batch, num_nodes, num_graphs)):
+            raise ValueError(
+                "a dense matrix carries its own weights, nodes and graphs: "
+                "drop edge_weight, batch, num_nodes and num_graphs"
+            )
         return _dense_adjacency(graph, mask, directed, dtype, validate)
     if mask is not None:
         raise ValueError("mask belongs to dense batches; with edge_index, say which graph a node is in with batch")
@@ -78,18 +83,23 @@ def adjacency_by_type(
                 f"edge types must lie in 0..{num_types - 1}, but range over {int(edge_type.min())}.."
                 f"{int(edge_type.max())}: raise num_types or renumber the types"
             )
-        edge_type = torch.nn.functional.one_hot(edge_type, num_types)
+        edge_type = torch.nn.functional.one_hot(edge_type.long(), num_types)
     if edge_type.shape != (edge_index.shape[1], num_types):
         raise ValueError(
             f"edge_type must have shape [edge] or [edge, num_types] = [{edge_index.shape[1]}, {num_types}], "
             f"but has {tuple(edge_type.shape)}"
         )
-    options.setdefault("num_nodes", int(edge_index.max()) + 1 if edge_index.numel() else 0)
+    if options.get("num_nodes") is None and options.get("batch") is None:  # no single type shows all nodes
+        options["num_nodes"] = int(edge_index.max()) + 1 if edge_index.numel() else 0
     operators = []
     for flags in edge_type.bool().T:
         weight = None if edge_weight is None else edge_weight[flags]
         operators.append(adjacency(edge_index[:, flags], weight, **options))
     return operators
+
+
+def _kind(graph: Any) -> str:
+    return f"tensor of layout {graph.layout}" if isinstance(graph, Tensor) else type(graph).__name__
 
 
 def _edges_of_scipy(matrix: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:

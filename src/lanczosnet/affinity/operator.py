@@ -10,7 +10,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.forward_ad import unpack_dual
+
+from lanczosnet.affinity.first_order import first_order
 
 INT32_MAX = 2**31 - 1
 
@@ -267,7 +269,7 @@ class SparseOperator(Operator):
         )
 
     def product(self, signal: Tensor) -> Tensor:
-        if torch.is_grad_enabled() and (self.values.requires_grad or signal.requires_grad):
+        if _is_watched(self.values) or _is_watched(signal):
             return _SparseProduct.apply(self.values, signal, self)
         return self._multiply(signal)
 
@@ -280,11 +282,17 @@ class SparseOperator(Operator):
     def largest_entry(self) -> Tensor:
         return _largest_magnitude(self.values.detach())
 
+    def without_segments(self) -> Self:
+        """The same matrix, seen as one graph."""
+        whole = self.with_values(self.values)
+        whole.segment = whole.num_segments = None
+        return whole
+
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
         segment = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
         segment = segment if self.segment is None else self.segment
-        place, size = places_within(segment, self.num_segments or 1)
+        place, size = places_within(segment, 1 if self.num_segments is None else self.num_segments)
         width = int(size.max()) if len(size) else 0
         row, column = self.row.long(), self.column.long()
         matrix = self.values.new_zeros(len(size), width, width)
@@ -304,13 +312,13 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, signal: Tensor, operator: SparseOperator) -> Tensor:
         ctx.operator = operator
-        ctx.save_for_backward(signal)
+        ctx.save_for_backward(values, signal)
         return operator._multiply(signal)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        (signal,) = ctx.saved_tensors
+        _, signal = ctx.saved_tensors
         operator: SparseOperator = ctx.operator
         grad_values = grad_signal = None
         if ctx.needs_input_grad[0]:
@@ -319,6 +327,11 @@ class _SparseProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_signal = operator.T.product(grad)
         return grad_values, grad_signal, None
+
+
+def _is_watched(tensor: Tensor) -> bool:
+    """Whether autograd follows a tensor, backward or forward (where a product without a rule for it must raise)."""
+    return (tensor.requires_grad and torch.is_grad_enabled()) or unpack_dual(tensor).tangent is not None
 
 
 def _largest_magnitude(values: Tensor) -> Tensor:

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lanczosnet.affinity import Operator
+from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
 from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, inverse, iterate
 from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
@@ -39,16 +39,16 @@ class LanczosWithAdjoint(torch.autograd.Function):
             block = basis.block
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts = fresh_vector is not None
-        ctx.save_for_backward(block, found.diagonal, found.off_diagonal, found.steps)
+        ctx.save_for_backward(values, start, block, found.diagonal, found.off_diagonal, found.steps)
         ctx.mark_non_differentiable(found.steps)
         return block[..., :-1, :], *found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        basis, diagonal, off_diagonal, steps = ctx.saved_tensors
+        _, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
         if ctx.restarts:
-            _refuse_restarted(off_diagonal, steps)
+            refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
         image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
@@ -114,7 +114,7 @@ def _through_normalization(
     return torch.addcmul(inner.spread(factor) * vector_grad, inner.spread(length_grad - factor * along), vector)
 
 
-def _refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:
+def refuse_restarted(off_diagonal: Tensor, steps: Tensor) -> None:
     reached = torch.arange(1, off_diagonal.shape[-1], device=steps.device) < steps.unsqueeze(-1)
     if bool((reached & (off_diagonal[..., :-1] == 0)).any()):
         raise RuntimeError(

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 import torch.autograd.forward_ad as forward_mode
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
@@ -55,16 +56,13 @@ def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Ten
     """
     if matrix.dim() < 2 or matrix.shape[-1] != matrix.shape[-2]:
         raise ValueError(f"matrix_function needs square matrices [..., n, n], but got {tuple(matrix.shape)}")
+    if matrix.dtype not in CLOSE:
+        raise ValueError(f"matrix_function runs in float32 or float64, not {matrix.dtype}: convert with .float()")
     with torch.autocast(matrix.device.type, enabled=False):
         values, vectors = torch.linalg.eigh(matrix.detach().double())
         response, differences = _evaluate(function, values, matrix.dtype, matrix.requires_grad)
         if response.shape == values.shape:
             return _SpectralFunction.apply(matrix, response.unsqueeze(-1), vectors, differences).squeeze(-3)
-        if response.shape[:-1] != values.shape:
-            raise ValueError(
-                f"the function must map [..., n] = {tuple(values.shape)} to the same shape or to [..., n, scale], "
-                f"but gave {tuple(response.shape)}"
-            )
         return _SpectralFunction.apply(matrix, response, vectors, differences)
 
 
@@ -73,19 +71,28 @@ def _evaluate(
 ) -> tuple[Tensor, Tensor | None]:
     """f at the eigenvalues and, where the matrix wants a gradient, its divided differences `[..., scale, n, n]`."""
     if hasattr(function, "divided_differences"):
-        response = function(values)
+        response = _checked(function(values), values)
         return response, function.divided_differences(values) if needs_slope else None
     if not needs_slope:
-        return function(values.to(dtype)), None
+        return _checked(function(values.to(dtype)), values), None
     # One evaluation in forward mode gives f and f' for all outputs; f stays in the graph of its own parameters.
     with forward_mode.dual_level():
         inputs = forward_mode.make_dual(values.to(dtype), torch.ones_like(values, dtype=dtype))
-        response, slope = forward_mode.unpack_dual(function(inputs))
+        response, slope = forward_mode.unpack_dual(_checked(function(inputs), values))
     slope = torch.zeros_like(response) if slope is None else slope.detach()
     has_scales = response.dim() > values.dim()
     per_scale = response.detach().double().movedim(-1, -2) if has_scales else response.detach().double().unsqueeze(-2)
     slope = slope.double().movedim(-1, -2) if has_scales else slope.double().unsqueeze(-2)
     return response, divided_differences(values.unsqueeze(-2), per_scale, slope, CLOSE[dtype])
+
+
+def _checked(response: Tensor, values: Tensor) -> Tensor:
+    if values.shape not in (response.shape, response.shape[:-1]):
+        raise ValueError(
+            f"the function must map [..., n] = {tuple(values.shape)} to the same shape or to [..., n, scale], "
+            f"but gave {tuple(response.shape)}"
+        )
+    return response
 
 
 def divided_differences(values: Tensor, response: Tensor, slope: Tensor, close: float) -> Tensor:
@@ -101,16 +108,16 @@ class _SpectralFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | None) -> Tensor:
-        ctx.save_for_backward(vectors, differences)
+        ctx.save_for_backward(matrix, response, vectors, differences)
         ctx.types = matrix.dtype, response.dtype
         vectors = vectors.unsqueeze(-3)
         scaled = vectors * response.double().movedim(-1, -2).unsqueeze(-2)
         return (scaled @ vectors.mT).to(matrix.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        vectors, differences = ctx.saved_tensors
+        _, _, vectors, differences = ctx.saved_tensors
         matrix_type, response_type = ctx.types
         vectors = vectors.unsqueeze(-3)
         grad = grad.double()

@@ -96,4 +96,6 @@ def _safe_sqrt(square: Tensor) -> Tensor:
 def inner_product(segment: Tensor | None, num_segments: int | None) -> InnerProduct:
     if segment is None:
         return WholeInnerProduct()
-    return SegmentInnerProduct(segment, int(segment.max()) + 1 if num_segments is None else num_segments)
+    if num_segments is None:
+        num_segments = int(segment.max()) + 1 if segment.numel() else 0
+    return SegmentInnerProduct(segment, num_segments)

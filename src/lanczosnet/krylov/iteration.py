@@ -85,10 +85,13 @@ def iterate(
     `scale` is a lower bound on the operator's norm, against which a residual counts as nothing. Every tensor operation
     of the loop costs as much as a product with a small graph: it has no more of them than it needs.
     """
+    present = [inner.norm(start) > 0]
+    if fresh_vector is not None and not bool(present[0].all()):
+        start = torch.where(inner.spread(present[0]), start, unit(fresh_vector(), inner))
+        present = [inner.norm(start) > 0]
     vector = previous = basis.append(start, 1.0)
     diagonal: list[Tensor] = []
     lengths: list[Tensor] = []
-    present = [inner.norm(start) > 0]
     for step in range(num_steps):
         residual = product(vector)
         if step == 0:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator
-from lanczosnet.krylov.adjoint import LanczosWithAdjoint
+from lanczosnet.krylov.adjoint import LanczosWithAdjoint, refuse_restarted
 from lanczosnet.krylov.iteration import Basis, Coefficients, FreshVector, PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import Setup, prepare
 
@@ -101,7 +101,12 @@ def _recorded(
         reorthogonalize=reorthogonalize,
         fresh_vector=fresh_vector,
     )
-    return basis.matrix()[..., :-1, :], coefficients
+    vectors = basis.matrix()[..., :-1, :]
+    if fresh_vector is not None:
+        for found in (vectors, coefficients.diagonal, coefficients.off_diagonal):
+            if found.requires_grad:
+                found.register_hook(lambda _: refuse_restarted(coefficients.off_diagonal, coefficients.steps))
+    return vectors, coefficients
 
 
 def _fresh_vectors(setup: Setup, generator: torch.Generator | None) -> FreshVector:

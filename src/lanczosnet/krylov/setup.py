@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lanczosnet.affinity import Operator
 from lanczosnet.krylov import start as start_vectors
-from lanczosnet.krylov.inner_product import InnerProduct, inner_product
+from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
 from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, unit
 
 # Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
@@ -64,7 +64,14 @@ def _prepare_operator(
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
-    return Setup(operator, operator.product, first, operator.largest_entry(), inner, segment, dtype)
+    scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
+    return Setup(operator, operator.product, first, scale, inner, segment, dtype)
+
+
+def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
+    """The length of each graph's longest row: heavy graphs must not make light ones beside them count as nothing."""
+    square = operator.with_values(operator.values.detach().double().square()).degree()
+    return square.new_zeros(inner.num_segments).scatter_reduce(0, inner.segment, square, "amax").sqrt()
 
 
 def _prepare_function(
@@ -88,7 +95,8 @@ def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:
         raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
     if not bool(torch.isfinite(start).all()):
         raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
-    if segment is not None and segment.shape != start.shape:
+    if segment is not None and (start.dim() != 1 or segment.shape != start.shape):
         raise ValueError(
-            f"segment must name the graph of every node, shape {tuple(start.shape)}, but has {tuple(segment.shape)}"
+            f"segment must name the graph of every node of one operator [node, node], but has shape "
+            f"{tuple(segment.shape)} beside a start vector {tuple(start.shape)}; a dense batch needs none"
         )
