@@ -126,7 +126,7 @@ def test_alpha_of_none_is_one_for_points_and_zero_for_affinities() -> None:
 def test_laplace_beltrami_forgets_the_sampling_density_and_the_plain_walk_does_not() -> None:
     """On a circle the first two coordinates are cosine and sine: constant radius, however the circle is sampled."""
     rng = np.random.default_rng(0)
-    angle = np.concatenate([rng.uniform(0, 2 * np.pi, 600), rng.normal(0, 0.5, 300)])
+    angle = np.concatenate([rng.uniform(0, 2 * np.pi, 330), rng.normal(0, 0.5, 170)])
     circle = np.stack([np.cos(angle), np.sin(angle)], 1)
 
     def spread(alpha: float) -> float:
