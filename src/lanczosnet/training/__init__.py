@@ -1,0 +1,53 @@
+"""Model and data -> fitted model: tasks, recipes, the loop, checkpoints and the model directory.
+
+The names below are imported when they are first used, so that the command line can ask for an error class or a list of
+recipes without loading torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lanczosnet.training.architecture import Architecture, architecture_for
+    from lanczosnet.training.errors import Diverged, TrainingError
+    from lanczosnet.training.loop import EpochReport, Fitted, fit
+    from lanczosnet.training.recipes import RECIPES, Recipe, recipe
+    from lanczosnet.training.tasks import Classification, Regression, task_of
+
+_HOME = {
+    "Architecture": "architecture",
+    "Classification": "tasks",
+    "Diverged": "errors",
+    "EpochReport": "loop",
+    "Fitted": "loop",
+    "RECIPES": "recipes",
+    "Recipe": "recipes",
+    "Regression": "tasks",
+    "TrainingError": "errors",
+    "architecture_for": "architecture",
+    "fit": "loop",
+    "recipe": "recipes",
+    "task_of": "tasks",
+}
+
+__all__ = [
+    "RECIPES",
+    "Architecture",
+    "Classification",
+    "Diverged",
+    "EpochReport",
+    "Fitted",
+    "Recipe",
+    "Regression",
+    "TrainingError",
+    "architecture_for",
+    "fit",
+    "recipe",
+    "task_of",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
