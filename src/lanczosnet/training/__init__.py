@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanczosnet.training.architecture import Architecture, architecture_for
-    from lanczosnet.training.errors import Diverged, TrainingError
+    from lanczosnet.training.errors import DivergenceError, TrainingError
     from lanczosnet.training.loop import EpochReport, Fitted, fit
+    from lanczosnet.training.plan import Plan, prepare, run
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
+    from lanczosnet.training.saved import TrainedModel, load
     from lanczosnet.training.tasks import Classification, Regression, task_of
 
 _HOME = {
     "Architecture": "architecture",
     "Classification": "tasks",
-    "Diverged": "errors",
+    "DivergenceError": "errors",
     "EpochReport": "loop",
     "Fitted": "loop",
+    "Plan": "plan",
     "RECIPES": "recipes",
     "Recipe": "recipes",
     "Regression": "tasks",
+    "TrainedModel": "saved",
     "TrainingError": "errors",
     "architecture_for": "architecture",
     "fit": "loop",
+    "load": "saved",
+    "prepare": "plan",
     "recipe": "recipes",
+    "run": "plan",
     "task_of": "tasks",
 }
 
@@ -34,15 +41,20 @@ __all__ = [
     "RECIPES",
     "Architecture",
     "Classification",
-    "Diverged",
+    "DivergenceError",
     "EpochReport",
     "Fitted",
+    "Plan",
     "Recipe",
     "Regression",
+    "TrainedModel",
     "TrainingError",
     "architecture_for",
     "fit",
+    "load",
+    "prepare",
     "recipe",
+    "run",
     "task_of",
 ]
 

@@ -7,7 +7,7 @@ class TrainingError(ValueError):
     """A run, a setting or a saved model cannot be used; the message says why and what to do."""
 
 
-class Diverged(TrainingError):
+class DivergenceError(TrainingError):
     """The loss is no longer a number. `best` is what was fitted before, or None; the model holds its weights."""
 
     def __init__(self, epoch: int, learning_rate: float, best: Any = None) -> None:

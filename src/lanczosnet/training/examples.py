@@ -43,7 +43,7 @@ class OneGraph:
 
     def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
         on_device = data.to(device)
-        self.inputs = _prepared(model, on_device, validate=True)
+        self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
@@ -63,7 +63,7 @@ class ManyGraphs:
         self.model = model
         self.graphs = _with_precomputed(model, data).to(device)
         for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
-            _prepared(model, self.graphs.batch(numbers), validate=True)
+            prepared(model, self.graphs.batch(numbers), validate=True)
         self.y = self.graphs.graph.get("y")
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
@@ -80,13 +80,13 @@ class ManyGraphs:
             if len(whole) <= process:
                 share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
             batch_y = share_y if num_processes == 1 else y[whole.to(y.device)]
-            yield Step(_prepared(self.model, batch, validate=False), slice(None), share_y, batch_y)
+            yield Step(prepared(self.model, batch, validate=False), slice(None), share_y, batch_y)
 
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return -(-num_items // batch_size)
 
 
-def _prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
+def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
     prepare = getattr(model, "prepare", None)
     return data if prepare is None else prepare(data, validate=validate)
 

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
 from lanczosnet.training.averaging import WeightAverage, snapshot
-from lanczosnet.training.errors import Diverged, TrainingError
+from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import Examples, Step, examples_of
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
@@ -239,9 +239,9 @@ class _Trainer:
         metric = metrics[self.task.metric] if self.task.higher_is_better else -metrics[self.task.metric]
         return (metric, -val_loss) if self.recipe.choose_by == "metric" else (-val_loss, metric)
 
-    def _diverged(self, epoch: int) -> Diverged:
+    def _diverged(self, epoch: int) -> DivergenceError:
         best = self.finish("diverged") if self.run.progress.best_epoch else None
-        return Diverged(epoch, self.recipe.learning_rate, best)
+        return DivergenceError(epoch, self.recipe.learning_rate, best)
 
 
 def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from lanczosnet.models import MODELS
-from lanczosnet.training import Diverged, TrainingError, architecture_for, fit, recipe, task_of
+from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.examples import ManyGraphs, OneGraph
 from lanczosnet.training.loop import Progress
@@ -97,7 +97,7 @@ def test_a_diverging_run_names_the_epoch_and_keeps_the_best_weights():
         if report.epoch == 3:
             next(model.parameters()).data.fill_(float("nan"))
 
-    with pytest.raises(Diverged, match=r"epoch 4.*smaller learning_rate") as stop:
+    with pytest.raises(DivergenceError, match=r"epoch 4.*smaller learning_rate") as stop:
         fit(model, data, halves(data), task, chosen, on_epoch=poison)
     assert stop.value.best.best_epoch <= 3
     assert all(torch.isfinite(weight).all() for weight in model.parameters())
@@ -106,7 +106,7 @@ def test_a_diverging_run_names_the_epoch_and_keeps_the_best_weights():
 def test_a_run_that_diverges_at_once_has_nothing_to_keep():
     data = communities()
     data.x = data.x.sign() * 3e38
-    with pytest.raises(Diverged, match="epoch 1") as stop:
+    with pytest.raises(DivergenceError, match="epoch 1") as stop:
         trained(data)
     assert stop.value.best is None
 
