@@ -10,6 +10,9 @@ import typer
 
 from lanczosnet import __version__
 from lanczosnet.cli import data
+from lanczosnet.cli.evaluate import evaluate
+from lanczosnet.cli.predict import predict
+from lanczosnet.cli.train import train
 
 app = typer.Typer(
     name="lanczosnet",
@@ -18,6 +21,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for verb in (train, evaluate, predict):
+    app.command()(verb)
 app.add_typer(data.app, name="data")
 
 

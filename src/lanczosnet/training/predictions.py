@@ -37,7 +37,7 @@ class Predictions:
             if isinstance(self.task, Classification):
                 code = int(self.values[i, j])
                 row[target] = self.task.classes[j][code] if code >= 0 else None
-                row[f"{target} probability"] = float(self.probabilities[j][i, code]) if code >= 0 else None
+                row[f"{target}_probability"] = float(self.probabilities[j][i, code]) if code >= 0 else None
             else:
                 row[target] = None if self.errors[i] else float(self.values[i, j])
         return row | {"error": self.errors[i]}

@@ -67,7 +67,7 @@ def test_the_saved_model_predicts_what_was_measured(digits):
     predictions = model.predict(data)
     accuracy = float((predictions.values[test, 0] == data.y[test]).double().mean())
     assert accuracy == pytest.approx(model.config["result"]["metrics"]["test"]["accuracy"])
-    assert predictions.rows()[0].keys() == {"y", "y probability", "error"}
+    assert predictions.rows()[0].keys() == {"y", "y_probability", "error"}
 
 
 def test_a_table_of_features_is_joined_to_neighbours_and_bad_rows_keep_their_place(digits):

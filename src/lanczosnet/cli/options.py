@@ -1,0 +1,70 @@
+"""Options that several verbs share."""
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+Source = Annotated[str, typer.Argument(help="A data set (`lanczosnet data list` shows them) or a file.")]
+ModelFolder = Annotated[Path, typer.Argument(help="A model directory, as `lanczosnet train` leaves it.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Where data files lie; else LANCZOSNET_DATA, else the user's cache folder."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A number of the recipe or an option of the model; repeatable."),
+]
+DataSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data-set",
+        metavar="NAME=VALUE",
+        help="An option of the data's loader, as tasks=16, label=price, edges=edges.csv; repeatable.",
+    ),
+]
+
+
+def read_settings(texts: list[str] | None) -> dict[str, Any]:
+    """`name=value` pairs; values that look like Python numbers, lists or None are read as such."""
+    settings: dict[str, Any] = {}
+    for text in texts or []:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form NAME=VALUE")
+        settings[name.strip().replace("-", "_")] = _value(value.strip())
+    return settings
+
+
+def _value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
+    """One process, or those that `torchrun` started."""
+    if device not in ("auto", "cpu", "cuda", "gpu", "mps"):
+        raise typer.BadParameter(f"{device!r} is none of auto, cpu, cuda, mps", param_hint="--device")
+    import os
+
+    from lightning.fabric import Fabric
+
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    fabric = Fabric(
+        accelerator=device,
+        devices=local,
+        num_nodes=world // local,
+        strategy="ddp" if world > 1 else "auto",
+        precision=precision,  # type: ignore[arg-type]
+    )
+    fabric.launch()
+    return fabric
