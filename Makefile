@@ -20,8 +20,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[chem,dev]'
 	touch $@
 
-demo: $(READY) ## run a small Lanczos example
-	$(BIN)/python examples/lanczos.py
+demo: $(READY) ## train three networks on handwritten digits, draw and report
+	$(BIN)/lanczosnet demo
 
 test: lint ## lint, check types, run every test
 	$(BIN)/python -m pytest -n 2

@@ -68,3 +68,14 @@ def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
     )
     fabric.launch()
     return fabric
+
+
+def one_graph(data: Any, number: int) -> Any:
+    """The graph itself, or the one of this number where there are many."""
+    from torch_geometric.data import Data
+
+    if isinstance(data, Data):
+        return data
+    if number >= len(data):
+        raise ValueError(f"{data.name} has {len(data):,} graphs, numbered from 0: there is no graph {number}")
+    return data[number]

@@ -48,4 +48,6 @@ def _text(value: Any) -> str:
         return ("  " if isinstance(value[0], float) else "\n").join(
             f"{item:g}" if isinstance(item, float) else str(item) for item in value
         )
+    if isinstance(value, float):
+        return f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -65,7 +65,7 @@ def train(
         seed=seed,
     )
     if overwrite and not resume:
-        _clear(folder)
+        clear(folder)
     fabric = fabric_for(device, precision)
     prepared = prepare(plan, data_dir)
     with _told_how_to_resume():
@@ -115,7 +115,8 @@ def _resume_command() -> str:
     return shlex.join(["lanczosnet", *arguments, "--resume"])
 
 
-def _clear(folder: Path) -> None:
+def clear(folder: Path) -> None:
+    """Remove the files of an earlier run, and nothing else."""
     from lanczosnet.training.plan import CHECKPOINT, METRICS
     from lanczosnet.training.saved import CONFIG, WEIGHTS
 
