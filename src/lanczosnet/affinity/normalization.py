@@ -3,15 +3,17 @@
 A node without edges has a zero row in S and P (and so a one on the diagonal of the normalised Laplacians, as in PyG).
 """
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
 
 from lanczosnet.affinity.operator import Operator
 
+OperatorT = TypeVar("OperatorT", bound=Operator)
 
-def normalized(adjacency: Operator, *, self_loops: bool = True, validate: bool = True) -> Operator:
+
+def normalized(adjacency: OperatorT, *, self_loops: bool = True, validate: bool = True) -> OperatorT:
     """S = D^-1/2 A D^-1/2 with A + I for A where self-loops are added; eigenvalues in [-1, 1]."""
     _require_symmetric(adjacency, "S")
     if self_loops:
@@ -21,11 +23,11 @@ def normalized(adjacency: Operator, *, self_loops: bool = True, validate: bool =
 
 
 def laplacian(
-    adjacency: Operator,
+    adjacency: OperatorT,
     kind: Literal["combinatorial", "random_walk", "symmetric"] = "symmetric",
     *,
     validate: bool = True,
-) -> Operator:
+) -> OperatorT:
     """The Laplacians of section 2: (1) D - A, (2) I - D^-1 A, (3) I - D^-1/2 A D^-1/2."""
     if kind == "combinatorial":
         return (-adjacency).plus_diagonal(adjacency.degree())
@@ -38,12 +40,12 @@ def laplacian(
     return (-smooth).plus_diagonal(torch.ones_like(adjacency.degree()))
 
 
-def random_walk(adjacency: Operator, *, validate: bool = True) -> Operator:
+def random_walk(adjacency: OperatorT, *, validate: bool = True) -> OperatorT:
     """P = D^-1 A, the transition probabilities of one step (section 4)."""
     return adjacency.scaled(_inverse_power(_degree(adjacency, validate), 1.0), None)
 
 
-def alpha_normalized(adjacency: Operator, alpha: float, *, validate: bool = True) -> Operator:
+def alpha_normalized(adjacency: OperatorT, alpha: float, *, validate: bool = True) -> OperatorT:
     """D^-alpha A D^-alpha, an adjacency again: feed it to `normalized` or `random_walk`.
 
     alpha = 0 leaves the sampling density in, 1/2 gives Fokker-Planck, 1 gives Laplace-Beltrami in the limit.

@@ -282,6 +282,12 @@ class SparseOperator(Operator):
     def largest_entry(self) -> Tensor:
         return _largest_magnitude(self.values.detach())
 
+    def without_segments(self) -> Self:
+        """The same matrix, seen as one graph."""
+        whole = self.with_values(self.values)
+        whole.segment = whole.num_segments = None
+        return whole
+
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
         segment = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)

@@ -1,0 +1,62 @@
+"""Small graphs or components of a sparse operator as one padded dense batch, and signals in and out of it."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity.operator import DenseOperator, SparseOperator, places_within
+
+
+class BlockLayout(NamedTuple):
+    """Where each node goes: node[i] is row place[i] of block block[i]; M nodes in B blocks of at most `width`."""
+
+    node: Tensor  # [M]
+    block: Tensor  # [M]
+    place: Tensor  # [M]
+    size: Tensor  # [B]
+    width: int
+    num_nodes: int  # of the whole graph, those outside the blocks included
+
+    def pad(self, signal: Tensor) -> Tensor:
+        """`[node, channel]` -> `[block, place, channel]`, zero on padding."""
+        padded = signal.new_zeros(len(self.size), self.width, *signal.shape[1:])
+        return padded.index_put((self.block, self.place), signal[self.node])
+
+    def unpad(self, padded: Tensor) -> Tensor:
+        """`[block, place, channel]` -> `[node, channel]`, zero on nodes outside the blocks."""
+        signal = padded.new_zeros(self.num_nodes, *padded.shape[2:])
+        return signal.index_put((self.node,), padded[self.block, self.place])
+
+    @property
+    def mask(self) -> Tensor:
+        return torch.arange(self.width, device=self.size.device) < self.size.unsqueeze(1)
+
+
+def block_layout(segment: Tensor, num_segments: int, keep: Tensor | None = None) -> BlockLayout:
+    """One block per segment, in order; only those that `keep` `[segment]` marks, where given."""
+    place, size = places_within(segment, num_segments)
+    if keep is None:
+        node, block = torch.arange(len(segment), device=segment.device), segment
+    else:
+        node = keep[segment].nonzero().squeeze(1)
+        block = (keep.cumsum(0) - 1)[segment[node]]
+        size = size[keep]
+    width = int(size.max()) if len(size) else 0
+    return BlockLayout(node, block, place[node], size, width, len(segment))
+
+
+def dense_blocks(operator: SparseOperator, layout: BlockLayout) -> DenseOperator:
+    """The operator's diagonal blocks as a padded dense batch; gradients reach the entries."""
+    block = torch.full((layout.num_nodes,), -1, device=operator.device)
+    block[layout.node] = layout.block
+    place = torch.zeros_like(block)
+    place[layout.node] = layout.place
+    row, column = operator.row.long(), operator.column.long()
+    values = operator.values
+    if len(layout.node) < layout.num_nodes:
+        inside = (block[row] >= 0).nonzero().squeeze(1)
+        row, column, values = row[inside], column[inside], values[inside]
+    matrix = values.new_zeros(len(layout.size), layout.width, layout.width)
+    matrix = matrix.index_put((block[row], place[row], place[column]), values)
+    return DenseOperator(matrix, mask=layout.mask, symmetric=operator.symmetric)

@@ -1,0 +1,40 @@
+"""From a spectrum to a response: scales, polynomial filters on S, learned filters on Ritz values and on T."""
+
+from lanczosnet.filters.fourier import (
+    PackedBasis,
+    SpectralBasis,
+    WholeBasis,
+    fourier_transform,
+    inverse_fourier_transform,
+    spectral_basis,
+)
+from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_terms
+from lanczosnet.filters.scales import Scales
+from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, spectral_filter
+from lanczosnet.filters.tridiagonal import (
+    EntrywiseTridiagonalFilter,
+    SpectralTridiagonalFilter,
+    VectorizedTridiagonalFilter,
+)
+
+__all__ = [
+    "AnchoredFilter",
+    "EntrywiseTridiagonalFilter",
+    "MLPFilter",
+    "PackedBasis",
+    "PowerFilter",
+    "Scales",
+    "SpectralBasis",
+    "SpectralTridiagonalFilter",
+    "VectorizedTridiagonalFilter",
+    "WholeBasis",
+    "chebyshev_terms",
+    "fourier_transform",
+    "inverse_fourier_transform",
+    "krylov_filter",
+    "power_filter",
+    "power_terms",
+    "powers",
+    "spectral_basis",
+    "spectral_filter",
+]

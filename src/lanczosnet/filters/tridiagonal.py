@@ -1,0 +1,79 @@
+"""Filters on the tridiagonal matrix T itself, for AdaLanczosNet: `[graph, step, step]` -> `[graph, scale, step, step]`.
+
+The authors gave up filtering the eigenvalues of T because the gradient of eigh is unstable, and filter its entries
+instead (Eq. 10). `SpectralTridiagonalFilter` filters the eigenvalues after all, with a gradient that is stable.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from lanczosnet.filters.scales import Scales
+from lanczosnet.filters.spectral import multilayer_perceptron, reset_layers
+from lanczosnet.krylov import matrix_function, matrix_powers
+
+
+class SpectralTridiagonalFilter(nn.Module):
+    """f_i(T) = B f_i(R) B^T with the Daleckii-Krein gradient; depends on T through its spectrum alone.
+
+    The same filters and parameters as LanczosNet's, and the only form that may be applied to S in place of T.
+    """
+
+    acts_on_spectrum = True
+
+    def __init__(self, response: nn.Module) -> None:
+        super().__init__()
+        self.response = response
+
+    def reset_parameters(self) -> None:
+        self.response.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, matrix: Tensor) -> Tensor:
+        return matrix_function(matrix, self.response)
+
+
+class VectorizedTridiagonalFilter(nn.Module):
+    """g_i = f_i + f_i^T, where an MLP maps all entries of all powers of T to E matrices (Eq. 10, as published).
+
+    Args:
+        scales: the long scales, finite.
+        num_steps: K; the MLP has E K^2 inputs and outputs.
+        hidden_channels: sizes of its hidden layers; (4096, 4096, 4096) on QM8, 50 million parameters a layer.
+    """
+
+    acts_on_spectrum = False
+
+    def __init__(self, scales: Sequence[float], num_steps: int, hidden_channels: Sequence[int] = (128,)) -> None:
+        super().__init__()
+        self.scales = Scales(scales)
+        size = len(self.scales) * num_steps**2
+        self.layers = multilayer_perceptron(size, hidden_channels, size)
+
+    def reset_parameters(self) -> None:
+        reset_layers(self.layers)
+
+    def forward(self, matrix: Tensor) -> Tensor:
+        stacked = matrix_powers(matrix, self.scales.finite)
+        mapped = self.layers(stacked.flatten(-3)).view_as(stacked)
+        return mapped + mapped.mT
+
+
+class EntrywiseTridiagonalFilter(nn.Module):
+    """One small MLP shared by all entries: (T^s1, ..., T^sE)_jk -> E numbers; symmetric as T is.
+
+    A few thousand parameters where the published form has millions, whatever K.
+    """
+
+    acts_on_spectrum = False
+
+    def __init__(self, scales: Sequence[float], hidden_channels: Sequence[int] = (128,)) -> None:
+        super().__init__()
+        self.scales = Scales(scales)
+        self.layers = multilayer_perceptron(len(self.scales), hidden_channels, len(self.scales))
+
+    def reset_parameters(self) -> None:
+        reset_layers(self.layers)
+
+    def forward(self, matrix: Tensor) -> Tensor:
+        stacked = matrix_powers(matrix, self.scales.finite)
+        return self.layers(stacked.movedim(-3, -1)).movedim(-1, -3)

@@ -1,0 +1,55 @@
+"""Precomputation as PyG transforms."""
+
+from typing import Any, Literal
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
+from lanczosnet.krylov import component_ritz_pairs, start
+
+
+class AddRitzPairs(BaseTransform):
+    """Run Lanczos once per graph and keep its Ritz pairs on the data, for `LanczosNet` and `LanczosConv`.
+
+    Adds `ritz_vectors` `[node, num_steps]`, `ritz_values` `[component, num_steps]`, and `component_index` `[node]`,
+    the first node of every node's component. Batching, saving and moving the data carry them along.
+
+    Args:
+        num_steps: K, pairs per connected component; those past its node count are zero.
+        start: the start vector: "ones", the "mean" of each node's features, or "random" from `seed`.
+        seed: of the random start vector: same seed, same values.
+    """
+
+    def __init__(self, num_steps: int = 20, start: Literal["ones", "mean", "random"] = "ones", seed: int = 0) -> None:
+        if num_steps < 1:
+            raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
+        if start not in ("ones", "mean", "random"):
+            raise ValueError(f"start must be 'ones', 'mean' or 'random', not {start!r}")
+        self.num_steps = num_steps
+        self.start = start
+        self.seed = seed
+
+    def forward(self, data: Data) -> Data:
+        S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
+        assert isinstance(S, SparseOperator)
+        component, num_components = connected_components(S)
+        pairs = component_ritz_pairs(S, self.num_steps, self._start_vector(data, S))
+        nodes = torch.arange(S.num_nodes, device=S.device)
+        first = torch.full((num_components,), S.num_nodes, device=S.device)
+        first = first.scatter_reduce(0, component, nodes, "amin")
+        data.ritz_vectors = pairs.vectors
+        data.ritz_values = pairs.values
+        data.component_index = first[component]
+        return data
+
+    def _start_vector(self, data: Any, S: SparseOperator) -> torch.Tensor:
+        if self.start == "mean":
+            return start.mean_feature(S, data.x)
+        if self.start == "random":
+            return start.random(S, torch.Generator().manual_seed(self.seed))
+        return start.ones(S)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_steps={self.num_steps}, start={self.start!r})"

@@ -1,0 +1,276 @@
+"""The convolution of AdaLanczosNet: filters on T, or on S itself where it is small, with gradients into S."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
+from lanczosnet.filters import Scales, power_filter
+from lanczosnet.krylov import lanczos, tridiagonal_matrix
+from lanczosnet.layers.spectrum import EdgeTypeOperators
+
+
+class Coordinates(Protocol):
+    """How a signal on the nodes becomes one of K coordinates per graph, and back."""
+
+    def transform(self, signal: Tensor) -> Tensor:
+        """Q^T X: `[..., node, channel]` -> `[..., step, channel]`."""
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        """Q Y: `[..., step, channel]` -> `[..., node, channel]`, zero on nodes outside this part of the graph."""
+
+
+class Core(NamedTuple):
+    """A part of the graph, compressed: S ~ Q C Q^T with C of size K x K, or C = S itself where that is small."""
+
+    matrix: Tensor  # C, [..., step, step]
+    coordinates: Coordinates
+
+
+class NodeCoordinates:
+    """Q = I: a dense batch of small graphs, as it is."""
+
+    def transform(self, signal: Tensor) -> Tensor:
+        return signal
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        return coefficients
+
+
+class BlockCoordinates:
+    """Q = I on the small components of a sparse graph, gathered into a dense batch."""
+
+    def __init__(self, layout: BlockLayout) -> None:
+        self.layout = layout
+
+    def transform(self, signal: Tensor) -> Tensor:
+        return self.layout.pad(signal)
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        return self.layout.unpad(coefficients)
+
+
+class BasisCoordinates:
+    """Lanczos vectors of one graph or of a dense batch."""
+
+    def __init__(self, basis: Tensor) -> None:
+        self.basis = basis
+
+    def transform(self, signal: Tensor) -> Tensor:
+        return self.basis.mT @ signal
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        return self.basis @ coefficients
+
+
+class RaggedCoordinates:
+    """Lanczos vectors of several components side by side, one step at a time to stay at node x channel memory."""
+
+    def __init__(self, basis: Tensor, segment: Tensor, num_segments: int) -> None:
+        self.vectors = basis.unsqueeze(-1).unbind(-2)
+        self.segment = segment
+        self.num_segments = num_segments
+
+    def transform(self, signal: Tensor) -> Tensor:
+        zeros = signal.new_zeros(self.num_segments, signal.shape[-1])
+        return torch.stack([zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors], 1)
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        steps = zip(self.vectors, coefficients.unbind(1), strict=True)
+        parts = [vector * coefficient.index_select(0, self.segment) for vector, coefficient in steps]
+        return sum(parts[1:], start=parts[0])
+
+
+class SubsetCoordinates:
+    """Some graphs of a dense batch."""
+
+    def __init__(self, inner: Coordinates, graphs: Tensor, num_graphs: int) -> None:
+        self.inner = inner
+        self.graphs = graphs
+        self.num_graphs = num_graphs
+
+    def transform(self, signal: Tensor) -> Tensor:
+        return self.inner.transform(signal[self.graphs])
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        signal = self.inner.inverse(coefficients)
+        return signal.new_zeros(self.num_graphs, *signal.shape[1:]).index_put((self.graphs,), signal)
+
+
+class AdaptiveSpectrum(NamedTuple):
+    """A graph as AdaLanczosConv sees it, with gradients into whatever S was made of."""
+
+    operator: Operator
+    cores: list[Core]
+    edge_types: EdgeTypeOperators | None = None
+
+
+def adaptive_spectrum(
+    operator: Operator,
+    num_steps: int,
+    *,
+    start: Tensor | None = None,
+    exact_up_to: int | None = None,
+    component: Tensor | None = None,
+    num_components: int = 1,
+    reorthogonalize: bool = True,
+    edge_types: EdgeTypeOperators | None = None,
+) -> AdaptiveSpectrum:
+    """Compress S, differentiably: exactly where a graph or component is small, by Lanczos where it is not.
+
+    At a breakdown, the normal case for small and symmetric graphs, the derivative of (Q, T) does not exist, while that
+    of f(S) does. Small graphs therefore keep S itself.
+
+    Args:
+        operator: S, a dense batch or one sparse matrix.
+        num_steps: K.
+        start: the Lanczos start vector; ones where absent.
+        exact_up_to: the most nodes of a graph (dense) or component (sparse) that is kept exactly; K where absent, and
+            0 for the published path, which runs Lanczos on everything.
+        component: the component of every node of a sparse operator, `[node]`; one component where absent.
+        num_components: how many there are.
+        reorthogonalize: False is the paper's recurrence.
+        edge_types: operators to carry along.
+    """
+    exact_up_to = num_steps if exact_up_to is None else exact_up_to
+    options = {"num_steps": num_steps, "reorthogonalize": reorthogonalize}
+    if isinstance(operator, DenseOperator):
+        cores = _dense_cores(operator, start, exact_up_to, options)
+    else:
+        assert isinstance(operator, SparseOperator)
+        cores = _sparse_cores(operator, start, exact_up_to, component, num_components, options)
+    return AdaptiveSpectrum(operator, cores, edge_types)
+
+
+def _dense_cores(
+    operator: DenseOperator, start: Tensor | None, exact_up_to: int, options: dict[str, Any]
+) -> list[Core]:
+    width, num_graphs = operator.num_nodes, operator.shape[0]
+    if width <= exact_up_to:
+        return [Core(operator.dense(), NodeCoordinates())]
+    size = torch.full((num_graphs,), width) if operator.mask is None else operator.mask.sum(-1)
+    is_small = (size <= exact_up_to).to(operator.device)
+    small, large = is_small.nonzero().squeeze(1), (~is_small).nonzero().squeeze(1)
+    if len(small) == 0:
+        return [_lanczos_core(operator, start, options)]
+    cores = [Core(operator.dense()[small], SubsetCoordinates(NodeCoordinates(), small, num_graphs))]
+    if len(large):
+        mask = None if operator.mask is None else operator.mask[large]
+        part = DenseOperator(operator.dense()[large], mask=mask)
+        core = _lanczos_core(part, None if start is None else start[large], options)
+        cores.append(core._replace(coordinates=SubsetCoordinates(core.coordinates, large, num_graphs)))
+    return cores
+
+
+def _sparse_cores(
+    operator: SparseOperator,
+    start: Tensor | None,
+    exact_up_to: int,
+    component: Tensor | None,
+    num_components: int,
+    options: dict[str, Any],
+) -> list[Core]:
+    if component is None:
+        component, num_components = torch.zeros(operator.num_nodes, dtype=torch.long, device=operator.device), 1
+    is_small = torch.bincount(component, minlength=num_components) <= exact_up_to
+    cores = []
+    if bool(is_small.any()):
+        layout = block_layout(component, num_components, keep=is_small)
+        cores.append(Core(dense_blocks(operator, layout).dense(), BlockCoordinates(layout)))
+    if not bool(is_small.all()):
+        # A zero start vector leaves the small components out; the large ones are numbered among themselves.
+        inside = ~is_small[component]
+        start = inside.to(operator.dtype) if start is None else start * inside
+        segment = ((~is_small).cumsum(0) - 1).clamp(min=0)[component]
+        cores.append(_lanczos_core(operator, start, options, segment, int((~is_small).sum())))
+    return cores
+
+
+def _lanczos_core(
+    operator: Operator,
+    start: Tensor | None,
+    options: dict[str, Any],
+    segment: Tensor | None = None,
+    num_segments: int = 1,
+) -> Core:
+    if num_segments == 1:  # all that is not zero belongs to one component
+        operator = operator.without_segments() if isinstance(operator, SparseOperator) else operator
+        result = lanczos(operator, start, **options)
+        return Core(tridiagonal_matrix(result), BasisCoordinates(result.basis))
+    assert segment is not None
+    result = lanczos(operator, start, segment=segment, **options)
+    return Core(tridiagonal_matrix(result), RaggedCoordinates(result.basis, segment, num_segments))
+
+
+class AdaLanczosConv(nn.Module):
+    r"""Multi-scale graph convolution of AdaLanczosNet (Eqs. 7 and 10): :math:`\hat L_i = Q\, g_i(T)\, Q^\top`.
+
+    Args:
+        in_channels: size of each input.
+        out_channels: size of each output.
+        filter: maps T to one matrix per long scale (see `lanczosnet.filters.tridiagonal`); None without long scales.
+        short_scales: powers of S that are multiplied out.
+        num_long_scales: how many matrices the filter gives.
+        num_edge_types: adds one hop per edge type.
+        bias: add a bias.
+
+    Shapes:
+        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`
+        - **output:** `[..., node, out_channels]`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        filter: nn.Module | None,  # noqa: A002
+        short_scales: Sequence[int] = (1, 2, 5),
+        num_long_scales: int = 2,
+        *,
+        num_edge_types: int = 0,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.short_scales = Scales(short_scales).finite
+        self.filter = filter
+        self.sizes = [len(self.short_scales), num_long_scales if filter is not None else 0, num_edge_types]
+        if sum(self.sizes) == 0:
+            raise ValueError("a convolution needs at least one short scale, long scale or edge type")
+        self.weight = nn.Parameter(torch.empty(sum(self.sizes), in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        if self.filter is not None:
+            self.filter.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum) -> Tensor:
+        short, long, typed = self.weight.split(self.sizes)
+        parts = []
+        if len(short):
+            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
+        if len(long) and self.filter is not None:
+            for core in spectrum.cores:
+                mixed = _mixed(self.filter(core.matrix), core.coordinates.transform(x), long)
+                parts.append(core.coordinates.inverse(mixed))
+        if len(typed) and spectrum.edge_types is not None:
+            parts.append(spectrum.edge_types.convolve(x, typed))
+        y = sum(parts[1:], start=parts[0])
+        return y if self.bias is None else y + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, short_scales={list(self.short_scales)}"
+
+
+def _mixed(filters: Tensor, coefficients: Tensor, weights: Tensor) -> Tensor:
+    """sum_i F_i C W_i as two products: `[..., scale, step, step]`, `[..., step, in]`, `[scale, in, out]`."""
+    weighted = coefficients.unsqueeze(-3) @ weights  # [..., scale, step, out]
+    wide = filters.movedim(-3, -2).flatten(-2)  # [..., step, scale x step]
+    return wide @ weighted.flatten(-3, -2).to(wide.dtype)

@@ -1,0 +1,134 @@
+"""The door of the Lanczos models: a PyG `Data` or `Batch` is checked and laid out, once.
+
+Many small graphs become a padded dense batch `[component, node, channel]`; a large one stays sparse `[node, channel]`.
+The convolution never crosses components, so components, not graphs, are the unit of the dense layout.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity import (
+    BlockLayout,
+    Operator,
+    SparseOperator,
+    adjacency,
+    adjacency_by_type,
+    block_layout,
+    connected_components,
+    dense_blocks,
+    normalized,
+)
+from lanczosnet.layers import EdgeTypeOperators
+
+# Components of at most this many nodes are multiplied as dense blocks.
+DENSE_UP_TO = 64
+
+
+class GraphInputs(NamedTuple):
+    """A graph, or a batch of them, as the Lanczos models see it."""
+
+    x: Tensor  # node features or types, [node, ...]
+    adjacency: SparseOperator
+    component: Tensor  # [node]
+    num_components: int
+    layout: BlockLayout | None  # of the dense batch; None where the graph stays sparse
+    edge_types: EdgeTypeOperators | None
+    batch: Tensor  # [node]
+    num_graphs: int
+    ritz: tuple[Tensor, Tensor] | None  # values [component, step] and vectors [node, step], where the data brings them
+
+    def arranged(self, operator: SparseOperator) -> Operator:
+        """The operator in the layout that was chosen."""
+        return operator if self.layout is None else dense_blocks(operator, self.layout)
+
+    def enter(self, signal: Tensor) -> Tensor:
+        """`[node, channel]` -> the layout's."""
+        return signal if self.layout is None else self.layout.pad(signal)
+
+    def leave(self, signal: Tensor) -> Tensor:
+        """The layout's -> `[node, channel]`."""
+        return signal if self.layout is None else self.layout.unpad(signal)
+
+
+def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> GraphInputs:
+    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch."""
+    x = data.x
+    if x is None:
+        raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
+    num_nodes = len(x)
+    if validate and x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        node = (~torch.isfinite(x)).nonzero()[0].tolist()
+        raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
+    batch = getattr(data, "batch", None)
+    num_graphs = 1 if batch is None else int(getattr(data, "num_graphs", 0)) or int(batch.max()) + 1
+    A = adjacency(
+        data.edge_index,
+        getattr(data, "edge_weight", None),
+        num_nodes=num_nodes,
+        batch=batch,
+        num_graphs=None if batch is None else num_graphs,
+        validate=validate,
+    )
+    assert isinstance(A, SparseOperator)
+    component, num_components = _components(data, A)
+    layout: BlockLayout | None = block_layout(component, num_components)
+    if layout is not None and (layout.width > DENSE_UP_TO or num_nodes == 0):
+        layout = None
+    inputs = GraphInputs(
+        x=x,
+        adjacency=A,
+        component=component,
+        num_components=num_components,
+        layout=layout,
+        edge_types=None,
+        batch=torch.zeros(num_nodes, dtype=torch.long, device=x.device) if batch is None else batch,
+        num_graphs=num_graphs,
+        ritz=_ritz_pairs(data, num_nodes, num_components),
+    )
+    return inputs._replace(edge_types=_edge_types(data, num_edge_types, inputs))
+
+
+def _components(data: Any, A: SparseOperator) -> tuple[Tensor, int]:
+    """The component of every node: from the data, where `AddRitzPairs` left it, or worked out."""
+    first_node = getattr(data, "component_index", None)
+    if first_node is None:
+        return connected_components(A)
+    is_first = first_node == torch.arange(len(first_node), device=first_node.device)
+    return (is_first.cumsum(0) - 1)[first_node], int(is_first.sum())
+
+
+def _ritz_pairs(data: Any, num_nodes: int, num_components: int) -> tuple[Tensor, Tensor] | None:
+    values, vectors = getattr(data, "ritz_values", None), getattr(data, "ritz_vectors", None)
+    if values is None or vectors is None:
+        return None
+    if len(vectors) != num_nodes or len(values) != num_components:
+        raise ValueError(
+            f"the data carries Ritz pairs of {len(vectors)} nodes and {len(values)} components, but has "
+            f"{num_nodes} and {num_components}: apply AddRitzPairs again after changing a graph"
+        )
+    return values, vectors
+
+
+def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:
+    """How many Ritz pairs each component has: the columns in which any of its nodes is not zero."""
+    zeros = vectors.new_zeros(num_components, vectors.shape[1])
+    return (zeros.index_add(0, component, vectors.abs()) > 0).sum(1)
+
+
+def _edge_types(data: Any, num_edge_types: int, inputs: GraphInputs) -> EdgeTypeOperators | None:
+    if num_edge_types == 0:
+        return None
+    edge_type = getattr(data, "edge_type", None)
+    edge_type = getattr(data, "edge_attr", None) if edge_type is None else edge_type
+    if edge_type is None:
+        raise ValueError(
+            f"this model has {num_edge_types} edge types, but the data has neither edge_type [edge] nor "
+            f"edge_attr [edge, {num_edge_types}]"
+        )
+    by_type = adjacency_by_type(
+        data.edge_index, edge_type, num_edge_types, num_nodes=len(inputs.x), dtype=inputs.adjacency.dtype
+    )
+    operators = [normalized(A, validate=False) for A in by_type if isinstance(A, SparseOperator)]
+    return EdgeTypeOperators([inputs.arranged(S) for S in operators])

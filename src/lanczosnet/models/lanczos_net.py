@@ -1,0 +1,120 @@
+"""LanczosNet (section 3.2, Algorithm 2)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from lanczosnet.affinity import SparseOperator, normalized
+from lanczosnet.filters import WholeBasis, spectral_basis
+from lanczosnet.krylov import RitzPairs, component_ritz_pairs
+from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
+from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
+from lanczosnet.models.widths import layer_widths
+
+
+class LanczosNet(nn.Module):
+    """Multi-scale graph convolutions on Ritz pairs that are computed once per graph.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: width of the layers.
+        out_channels: classes or targets.
+        num_layers: graph convolutions.
+        short_scales, long_scales, num_steps, spectral_filter, filter_channels, positive: as in `LanczosConv`.
+        node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
+        embedding_channels: size of a learned embedding.
+        num_edge_types: one affinity per edge type besides the graph's own.
+        readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
+        dropout: after every activation, and on the input where `input_dropout` says so.
+        input_dropout: on the node features.
+
+    Shapes:
+        - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
+          edge_type `[edge]` or edge_attr `[edge, type]`; the pairs of `AddRitzPairs` are used where they are there
+        - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        short_scales: Sequence[int] = (1, 2, 5, 7),
+        long_scales: Sequence[float] = (10, 20, 30),
+        num_steps: int = 20,
+        spectral_filter: str = "anchored",
+        filter_channels: Sequence[int] = (128,),
+        positive: bool = False,
+        node_input: NodeInput = "features",
+        embedding_channels: int = 64,
+        num_edge_types: int = 0,
+        readout: str | None = None,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.num_steps = num_steps
+        self.num_edge_types = num_edge_types
+        self.needs_pairs = len(long_scales) > 0
+        self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
+        last = out_channels if readout is None else hidden_channels
+        self.convolutions = nn.ModuleList(
+            LanczosConv(
+                *width,
+                short_scales,
+                long_scales,
+                num_steps,
+                spectral_filter=spectral_filter,
+                filter_channels=filter_channels,
+                positive=positive,
+                num_edge_types=num_edge_types,
+            )
+            for width in layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
+        )
+        self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
+        self.dropout = nn.Dropout(dropout)
+        self.input_dropout = nn.Dropout(input_dropout)
+
+    def reset_parameters(self) -> None:
+        for module in (self.encoder, *self.convolutions, self.readout):
+            if module is not None:
+                module.reset_parameters()
+
+    def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
+        """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        S = normalized(inputs.adjacency, validate=validate)
+        basis = None
+        if self.needs_pairs:
+            pairs = self._pairs(inputs, S)
+            if inputs.layout is None:
+                basis = spectral_basis(pairs)
+            else:
+                basis = WholeBasis(pairs.values, inputs.layout.pad(pairs.vectors))
+        return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
+
+    def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
+        if inputs.ritz is None:
+            return component_ritz_pairs(S.with_values(S.values.detach()), self.num_steps)
+        values, vectors = inputs.ritz
+        if values.shape[1] != self.num_steps:
+            raise ValueError(
+                f"the data carries {values.shape[1]} Ritz pairs, but the model wants {self.num_steps}: "
+                f"apply AddRitzPairs(num_steps={self.num_steps})"
+            )
+        return RitzPairs(values, vectors, rank_of(vectors, inputs.component, inputs.num_components), inputs.component)
+
+    def forward(self, data: Any) -> Tensor:
+        inputs, spectrum = data if isinstance(data, tuple) else self.prepare(data)
+        x = inputs.enter(self.input_dropout(self.encoder(inputs.x)))
+        for place, convolution in enumerate(self.convolutions, start=1):
+            x = convolution.convolve(x, spectrum)  # type: ignore[operator]
+            if self.readout is not None or place < len(self.convolutions):
+                x = self.dropout(x.relu())
+        x = inputs.leave(x)
+        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
