@@ -36,7 +36,7 @@ def complete_edges(num_nodes: int) -> Tensor:
 def random_edges(num_nodes: int, seed: int = 0, *, mean_degree: float = 4.0) -> Tensor:
     """A connected symmetric graph without self-loops or duplicates: a random tree and some more edges."""
     source = generator(seed)
-    child = torch.arange(1, num_nodes)
+    child = torch.arange(1, max(num_nodes, 1))
     parent = (torch.rand(max(num_nodes - 1, 0), generator=source) * child).long()
     extra = max(int(num_nodes * (mean_degree - 2) / 2), 0)
     pairs = torch.randint(num_nodes, (2, extra), generator=source) if num_nodes else torch.zeros(2, 0, dtype=torch.long)

@@ -9,7 +9,7 @@ from torch import Tensor
 from lanczosnet.affinity import Operator
 from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
-from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, unit
+from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdown_tolerance, unit
 
 # Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
 # there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient.
@@ -22,7 +22,7 @@ class Setup(NamedTuple):
     operator: Operator | None  # in the working type; None for a product function
     product: Product
     start: Tensor  # of unit length, or zero, per graph
-    scale: Tensor  # a lower bound on the operator's norm
+    breakdown: Breakdown
     inner: InnerProduct
     segment: Tensor | None
     dtype: torch.dtype  # of the results
@@ -65,7 +65,8 @@ def _prepare_operator(
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
     scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
-    return Setup(operator, operator.product, first, scale, inner, segment, dtype)
+    breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
+    return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)
 
 
 def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
@@ -87,7 +88,8 @@ def _prepare_function(
     inner = inner_product(segment, None)
     first = unit(start.to(working_dtype), inner)
     scale = inner.norm(product(first)).detach()
-    return Setup(None, product, first, scale, inner, segment, start.dtype)
+    breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, start.dtype))
+    return Setup(None, product, first, breakdown, inner, segment, start.dtype)
 
 
 def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:
