@@ -127,5 +127,5 @@ def orthogonality_error(basis: Tensor, steps: Tensor | int | None = None) -> flo
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
-    value, reference = value.double(), reference.double()
+    value, reference = value.detach().double(), reference.detach().double()
     return float((value - reference).norm() / reference.norm())
