@@ -22,18 +22,18 @@ def features(operator, channels=40):
 
 def with_leading(leading, bulk, dtype, device):
     """A matrix with some eigenvalues apart from a bulk within [-0.5, 0.5]."""
-    spectrum = torch.cat([torch.tensor(leading), torch.linspace(-0.5, 0.5, bulk)])
+    spectrum = torch.cat([torch.tensor(leading, dtype=torch.float64), torch.linspace(-0.5, 0.5, bulk)])
     return DenseOperator(matrix_with_spectrum(spectrum).to(device, dtype))
 
 
 def test_the_leading_pairs_are_those_of_eigh(dtype, device):
     operator = with_leading([1.0, 0.95, -0.97, 0.92], 60, dtype, device)
-    pairs = chebyshev_block(operator, features(operator), 4, cutoff=0.6, degree=20)
+    pairs = chebyshev_block(operator, features(operator), 4, cutoff=0.6, degree=40)
     expected = [1.0, 0.95, 0.92, -0.97]
     torch.testing.assert_close(pairs.values.tolist(), expected, atol=tolerance(dtype), rtol=0)
     assert orthogonality_error(pairs.vectors) < tolerance(dtype)
     residual = operator @ pairs.vectors - pairs.vectors * pairs.values
-    assert float(residual.abs().max()) < 1e3 * tolerance(dtype)
+    assert float(residual.abs().max()) < tolerance(dtype)
     assert int(pairs.rank) == 4
 
 
@@ -47,7 +47,7 @@ def test_repeated_eigenvalues_are_found_as_often_as_they_occur(dtype, device):
 
 @pytest.mark.parametrize(
     ("option", "weak", "strong"),
-    [("degree", 2, 16), ("cutoff", 0.1, 0.6), ("oversampling", 0, 12)],
+    [("degree", 2, 16), ("cutoff", 0.05, 0.5), ("oversampling", 0, 12)],
 )
 def test_every_option_sharpens_the_pairs(option, weak, strong, device):
     operator = with_leading([1.0, 0.9, 0.8, 0.7], 80, torch.float64, device)
