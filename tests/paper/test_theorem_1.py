@@ -1,7 +1,9 @@
-"""Theorem 1 and the term that its proof drops.
+"""Theorem 1, its misprint, and the term that its proof drops.
 
-The proof starts from S Q = Q T, which holds only at breakdown: in truth S Q = Q T + beta_K q e^T, and
-||S - Q T Q^T||^2 = ||S (I - Q Q^T)||^2 + beta_K^2, of which the theorem bounds the first part.
+The product in the theorem is printed with the index j throughout, where the lemma behind it has i: as printed, the
+right-hand side is no bound. The proof starts from S Q = Q T, which holds only at breakdown: in truth
+S Q = Q T + beta_K q e^T, and ||S - Q T Q^T||^2 = ||S (I - Q Q^T)||^2 + beta_K^2, of which the theorem bounds the first
+part.
 """
 
 import math
@@ -47,16 +49,54 @@ def test_the_bound_holds_for_the_projection_error(spectrum, num_steps, seed, dty
     assert report.error <= math.hypot(report.bound, report.residual) * (1 + 1e-5)
 
 
-def test_the_bound_as_printed_fails_for_the_error_itself(device):
-    """Large beta_K: without the dropped term the printed inequality would be false."""
-    S = torch.diag(torch.tensor([1.0, 0.99, 0.98, 0.0], dtype=torch.float64, device=device))
-    found = []
-    for seed in range(200):
-        v = random_vector(DenseOperator(S), seed)
-        report = error_bound(DenseOperator(S), lanczos(DenseOperator(S), v, 3))
-        found.append(report.error**2 - report.projection_error**2 == pytest.approx(report.residual**2, abs=1e-12))
-        assert report.error >= report.projection_error
-    assert all(found)
+def chebyshev(degree, x):
+    before, now = 1.0, x
+    for _ in range(degree - 1):
+        before, now = now, 2 * x * now - before
+    return now if degree else 1.0
+
+
+def right_hand_side(S, v, K, as_printed):
+    """Theorem 1 at its best j, written out; the product runs up to j as printed, or up to i as in the lemma."""
+    eigenvalues, U = torch.linalg.eigh(S.dense().cpu())
+    lam, overlap = eigenvalues.flip(0).tolist(), U.flip(1).T @ v.cpu()
+    bounds = []
+    for j in range(2, min(len(lam), K)):
+        total = sum(value**2 for value in lam[j:])
+        for i in range(1, j + 1):
+            last = j if as_printed else i
+            growth = math.prod((lam[k] - lam[-1]) / (lam[k] - lam[last - 1]) for k in range(last - 1))
+            sine = math.sqrt(max(0.0, 1.0 - float(overlap[:i].square().sum())))
+            gamma = (lam[i - 1] - lam[i]) / (lam[i] - lam[-1])
+            total += (lam[i - 1] * sine * growth / (abs(overlap[i - 1]) * chebyshev(K - i, 1 + 2 * gamma))) ** 2
+        bounds.append(math.sqrt(total))
+    return min(bounds)
+
+
+def test_the_bound_is_the_theorem_with_the_lemmas_product(device):
+    S, result, report = report_for("fast decay", 6, torch.float64, device)
+    assert report.bound == pytest.approx(right_hand_side(S, result.basis[:, 0], 6, as_printed=False), rel=1e-6)
+
+
+def test_as_printed_the_theorem_is_false(device):
+    """Two leading eigenvalues close together: the printed product misses what their closeness costs."""
+    spectrum = torch.tensor([0.4789, 0.4323, 0.0173, 0.0026, -0.0078], dtype=torch.float64, device=device)
+    S = DenseOperator(torch.diag(spectrum))
+    v = torch.tensor([-8.7, 0.0085, -0.75, -0.19, -2.0], dtype=torch.float64, device=device)
+    result = lanczos(S, v, 4)
+    report = error_bound(S, result)
+    assert report.projection_error > 1.1 * right_hand_side(S, result.basis[:, 0], 4, as_printed=True)
+    assert report.projection_error <= report.bound
+
+
+def test_without_the_dropped_term_the_bound_is_false(device):
+    """The residual alone carries the error above the bound."""
+    spectrum = torch.tensor([0.7911, 0.4433, -0.0578, -0.0662], dtype=torch.float64, device=device)
+    S = DenseOperator(torch.diag(spectrum))
+    v = torch.tensor([-179.5, -0.02187, -0.4535, 0.4962], dtype=torch.float64, device=device)
+    report = error_bound(S, lanczos(S, v, 3))
+    assert report.projection_error <= report.bound < report.error
+    assert report.error <= math.hypot(report.bound, report.residual)
 
 
 def test_the_bound_becomes_useful_when_the_spectrum_decays(dtype, device):
@@ -64,33 +104,6 @@ def test_the_bound_becomes_useful_when_the_spectrum_decays(dtype, device):
     S, _, tight = report_for("fast decay", 15, dtype, device)
     assert tight.bound < loose.bound
     assert tight.bound < 0.5 * float(torch.linalg.matrix_norm(S.dense()))
-
-
-def test_the_bound_is_the_formula_as_printed(device):
-    S, result, report = report_for("fast decay", 6, torch.float64, device)
-    eigenvalues, U = torch.linalg.eigh(S.dense().cpu())
-    lam, U = eigenvalues.flip(0).tolist(), U.flip(1)
-    v = result.basis[:, 0].cpu()
-    K, N = 6, len(lam)
-
-    def chebyshev(degree, x):
-        before, now = 1.0, x
-        for _ in range(degree - 1):
-            before, now = now, 2 * x * now - before
-        return now if degree else 1.0
-
-    def squared(j):
-        total = sum(value**2 for value in lam[j:])
-        growth = math.prod((lam[k] - lam[-1]) / (lam[k] - lam[j - 1]) for k in range(j - 1))
-        for i in range(1, j + 1):
-            cosine = abs(float(U[:, i - 1] @ v))
-            sine = math.sqrt(max(0.0, 1.0 - float((U[:, :i].T @ v).square().sum())))
-            gamma = (lam[i - 1] - lam[i]) / (lam[i] - lam[-1])
-            total += (lam[i - 1] * sine * growth / (cosine * chebyshev(K - i, 1 + 2 * gamma))) ** 2
-        return total
-
-    expected = math.sqrt(min(squared(j) for j in range(2, min(N, K))))
-    assert report.bound == pytest.approx(expected, rel=1e-6)
 
 
 def test_at_breakdown_the_residual_vanishes_and_the_proof_is_exact(device):

@@ -5,6 +5,7 @@ import torch
 
 from graph_builders import (
     orthogonality_error,
+    path_edges,
     ragged_operator,
     random_operator,
     random_vector,
@@ -68,6 +69,15 @@ def test_isolated_nodes_are_components_of_their_own(dtype, device):
     assert pairs.values.tolist() == [[1, 0]] * 3
     assert pairs.vectors.abs().tolist() == [[1, 0]] * 3
     assert pairs.rank.tolist() == [1, 1, 1]
+
+
+def test_an_edge_of_weight_zero_joins_no_components(dtype, device):
+    weights = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 1.0], dtype=dtype, device=device)
+    S = normalized(adjacency(path_edges(4).to(device), weights))
+    for num_pairs in (1, 2, 3):
+        pairs = component_ritz_pairs(S, num_pairs)
+        assert pairs.segment.tolist() == [0, 0, 1, 1]
+        torch.testing.assert_close(pairs.values[:, 0].tolist(), [1.0, 1.0], atol=tolerance(dtype), rtol=0)
 
 
 def test_the_empty_graph_has_no_pairs(dtype, device):
