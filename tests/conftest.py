@@ -1,10 +1,13 @@
 """Fixtures that every test may use."""
 
+import contextlib
 import os
 from pathlib import Path
 
 import pytest
 import torch
+
+torch.set_num_threads(1)  # the test processes are the parallelism
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -32,4 +35,15 @@ def real_data() -> Path:
         pytest.skip(
             "the real data files are not here: set LANCZOSNET_TEST_DATA to the folder that holds planetoid/ and qm8/"
         )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def qm8_folder(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with QM8's CSV, in which the molecules are featurised once for all test processes."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "qm8-once"
+    (folder / "qm8").mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (folder / "qm8" / "qm8.csv").symlink_to(real_data / "qm8" / "qm8.csv")
     return folder

@@ -1,10 +1,15 @@
-"""The `lanczosnet` command: one typer application, one module per group of verbs."""
+"""The `lanczosnet` command: one typer application, one module per group of verbs.
 
+Exit codes: 0 done, 1 the work failed, 2 bad usage.
+"""
+
+import sys
 from typing import Annotated
 
 import typer
 
 from lanczosnet import __version__
+from lanczosnet.cli import data
 
 app = typer.Typer(
     name="lanczosnet",
@@ -13,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(data.app, name="data")
 
 
 def _print_version(wanted: bool) -> None:
@@ -26,10 +32,20 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Learning on graphs through their spectrum."""
 
 
 def main() -> None:
-    """Run the command line; the console script's entry point."""
-    app()
+    """Run the command line; the console script's entry point.
+
+    What a user can get wrong (a name, a file, a full disk) ends in one message, not in a traceback.
+    """
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(1)

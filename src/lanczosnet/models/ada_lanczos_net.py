@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -151,8 +152,8 @@ class AdaLanczosNet(nn.Module):
             return None
         place, size = places_within(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
-        generator = torch.Generator().manual_seed(self.seed)
-        sequence = torch.randn(longest, generator=generator, dtype=torch.float64).to(operator.device, operator.dtype)
+        # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
+        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(operator.values)
         return inputs.enter(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 

@@ -1,0 +1,101 @@
+"""One dictionary of names, and `load`, the door to all data."""
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lanczosnet.graphs import sources
+from lanczosnet.graphs.errors import DataError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from lanczosnet.graphs.packed import PackedGraphs
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set by name: what it is, the files it needs, and the function that loads it."""
+
+    about: str
+    loader: Callable[..., Any]
+    files: tuple[sources.SourceFile, ...] = ()
+
+
+def _late(module: str, function: str, *arguments: Any) -> Callable[..., Any]:
+    """A function whose module is imported when it is called, so that listing names costs nothing."""
+
+    def call(*more: Any, **options: Any) -> Any:
+        return getattr(import_module(f"lanczosnet.graphs.{module}"), function)(*arguments, *more, **options)
+
+    return call
+
+
+def _citation(name: str, about: str) -> Entry:
+    return Entry(about, _late("citation", "citation", name), tuple(sources.planetoid(name).values()))
+
+
+CATALOGUE: dict[str, Entry] = {
+    "cora": _citation("cora", "citation network, 2,708 papers, 7 classes"),
+    "citeseer": _citation("citeseer", "citation network, 3,327 papers, 6 classes"),
+    "pubmed": _citation("pubmed", "citation network, 19,717 papers, 3 classes"),
+    "qm8": Entry("21,786 molecules, 12 electronic properties", _late("qm8", "qm8"), (sources.QM8,)),
+    "digits": Entry("1,797 handwritten digits as a nearest-neighbour graph, 10 classes", _late("embedded", "digits")),
+    "karate": Entry("Zachary's karate club, 34 members, 4 communities", _late("embedded", "karate")),
+    "path": Entry("nodes in a row, spectrum known", _late("synthetic", "path")),
+    "ring": Entry("nodes in a circle, spectrum known", _late("synthetic", "ring")),
+    "clique": Entry("a complete graph, spectrum known", _late("synthetic", "clique")),
+    "block-model": Entry("a stochastic block model, expected spectrum known", _late("synthetic", "block_model")),
+    "swiss-roll": Entry("points on a Swiss roll, spectrum of the manifold known", _late("synthetic", "swiss_roll")),
+}
+NAMES = ", ".join(CATALOGUE)
+MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid"}
+
+
+def entry(name: str) -> Entry:
+    """The entry of a name; a wrong name lists the right ones."""
+    try:
+        return CATALOGUE[name.lower()]
+    except KeyError:
+        raise DataError(f"there is no data set {name!r}", remedy=f"Known data sets: {NAMES}") from None
+
+
+def load(
+    source: "str | Path | Sequence[Data]", *, data_dir: str | Path | None = None, **options: Any
+) -> "Data | PackedGraphs":
+    """Load a data set by name, or the user's own files by path, or a list of PyG `Data` objects.
+
+    One graph comes as PyG `Data`, many as `PackedGraphs`. `data_dir` is where published files and caches lie (else
+    LANCZOSNET_DATA, else the user's cache folder). The options are those of the loader: `citation`, `qm8`, `digits`,
+    ..., `molecules` for a CSV with a SMILES column, `node_table` for other tables, `data_objects` for `.pt` files and
+    folders.
+    """
+    if not isinstance(source, str | Path):
+        return _late("objects", "data_objects")(source, **options)
+    if str(source).lower() in CATALOGUE:
+        known = entry(str(source))
+        where = {"data_dir": data_dir} if known.files else {}
+        return known.loader(**where, **options)
+    path = Path(source).expanduser()
+    if not path.exists():
+        raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
+    if path.is_dir() or path.suffix == ".pt":
+        return _late("objects", "data_objects")(path, **options)
+    if path.suffix == ".safetensors":
+        return _late("molecules", "read_packed_molecules")(path, **options)
+    if _holds_molecules(path, options):
+        return _late("molecules", "molecules")(path, data_dir=data_dir, **options)
+    return _late("tables", "node_table")(path, **options)
+
+
+def _holds_molecules(path: Path, options: dict[str, Any]) -> bool:
+    """Whether the caller says so, or the CSV has a column of the name that molecules are expected in."""
+    if options.keys() & MOLECULE_OPTIONS:
+        return True
+    if path.suffix != ".csv" or not path.is_file():
+        return False
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
+        return "smiles" in next(csv.reader(stream), [])

@@ -1,0 +1,50 @@
+"""Where the data files lie, and where new ones may be written."""
+
+import os
+import sys
+from pathlib import Path
+
+import lanczosnet
+
+VARIABLE = "LANCZOSNET_DATA"
+
+
+def user_cache() -> Path:
+    """The platform's cache folder for this package: XDG, ~/Library/Caches or %LOCALAPPDATA%."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "lanczosnet"
+
+
+def data_directory(explicit: str | Path | None = None) -> Path:
+    """The folder of the data files: the argument, else the variable LANCZOSNET_DATA, else the user's cache folder."""
+    return Path(explicit or os.environ.get(VARIABLE) or user_cache()).expanduser()
+
+
+def writable_directory(explicit: str | Path | None = None) -> Path:
+    """The data directory if it may be written, else the user's cache folder."""
+    folder = data_directory(explicit)
+    return folder if _may_write(folder) else user_cache()
+
+
+def search_path(explicit: str | Path | None = None) -> list[Path]:
+    """Where files are looked for, in order: the data directory, then whatever was fetched to the user's cache."""
+    return list(dict.fromkeys([data_directory(explicit), user_cache()]))
+
+
+def source_tree() -> Path:
+    """The checkout this package runs from, or the installed package's own folder."""
+    package = Path(lanczosnet.__file__).resolve().parent
+    checkout = package.parent.parent
+    return checkout if (checkout / "pyproject.toml").is_file() else package
+
+
+def _may_write(folder: Path) -> bool:
+    existing = next(parent for parent in (folder.resolve(), *folder.resolve().parents) if parent.exists())
+    # The mode is asked too because os.access tells an administrator that everything may be written.
+    permitted = bool(existing.stat().st_mode & 0o222) and os.access(existing, os.W_OK)
+    return permitted and not folder.resolve().is_relative_to(source_tree())

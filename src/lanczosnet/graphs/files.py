@@ -1,0 +1,42 @@
+"""Files that are whole or absent: checksums, atomic replacement, locks."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+LOCK_TIMEOUT = 1800.0  # seconds; another process may be downloading or featurising meanwhile
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 as hex digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside the target; it becomes the target only if the block succeeds."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def lock(target: Path) -> "BaseFileLock":
+    """A lock between processes that want to write the same target."""
+    from filelock import FileLock
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(f"{target}.lock", timeout=LOCK_TIMEOUT)

@@ -1,0 +1,270 @@
+"""Molecules from any CSV with a SMILES column: featurised once, in parallel, then read from a cache."""
+
+import csv
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from lanczosnet.graphs.cache import read_cache, read_if, write_cache
+from lanczosnet.graphs.directory import writable_directory
+from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.files import lock, sha256_of
+from lanczosnet.graphs.packed import PackedGraphs
+from lanczosnet.graphs.progress import progress_bar
+from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+
+CHUNK = 512  # molecules that a worker process gets at once
+TASKS = ("regression", "classification")
+MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A row that was left out, and why."""
+
+    row: int
+    reason: str
+
+
+def molecules(
+    path: str | Path,
+    *,
+    smiles: str = "smiles",
+    targets: Sequence[str] | None = None,
+    task: str = "regression",
+    skip_invalid: bool = False,
+    data_dir: str | Path | None = None,
+    workers: int | None = None,
+) -> PackedGraphs:
+    """Molecular graphs and targets from a CSV file.
+
+    Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
+    `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
+    `targets` defaults to every column but the SMILES. Classes may be words: they are numbered in sorted order and
+    named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with `skip_invalid`;
+    `rows` says which row of the file each molecule came from.
+    """
+    path = Path(path)
+    options = {"smiles": smiles, "targets": targets and list(targets), "task": task, "skip_invalid": skip_invalid}
+    if task not in TASKS:
+        raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
+    if not path.is_file():
+        raise DataError("there is no such file", file=path, remedy="Check the path")
+    place = hashlib.sha256(json.dumps([str(path.resolve()), options]).encode()).hexdigest()[:12]
+    cache = writable_directory(data_dir) / "molecules" / f"{path.stem}-{place}.safetensors"
+    return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
+
+
+def cached_molecules(
+    path: Path, cache: Path, checksum: str, options: dict[str, Any], *, name: str, workers: int | None = None
+) -> PackedGraphs:
+    """The molecules of a CSV, from its cache if that is whole and fresh; else the cache is made first."""
+    origin = {"source": checksum, "options": options}
+
+    def is_fresh(made_from: dict[str, Any]) -> bool:
+        return {key: made_from.get(key) for key in origin} == origin
+
+    content = read_if(cache, is_fresh)
+    if content is None:
+        with lock(cache):  # whoever comes second finds the cache made
+            content = read_if(cache, is_fresh)
+            if content is None:
+                arrays, about = featurize(path, **options, workers=workers)
+                content = arrays, origin | about
+                write_cache(cache, *content)
+    return packed_molecules(*content, name=name)
+
+
+def read_packed_molecules(path: str | Path) -> PackedGraphs:
+    """The molecules in a cache file, which needs neither the CSV nor RDKit."""
+    return packed_molecules(*read_cache(Path(path)), name=Path(path).stem)
+
+
+def featurize(
+    path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of all molecules in a CSV, and what is to be known about them."""
+    header, records = _read_csv(path)
+    texts = _column(path, header, records, smiles)
+    names = [column for column in header if column != smiles] if targets is None else targets
+    if not names:
+        raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
+    y, classes = _targets(path, header, records, names, task)
+    results = read_in_parallel(texts, workers)
+    skipped = [Skipped(i + 2, result) for i, result in enumerate(results) if isinstance(result, str)]
+    if skipped and not skip_invalid:
+        more = f" (and {len(skipped) - 1} more rows)" if len(skipped) > 1 else ""
+        raise DataError(
+            f"{skipped[0].reason}{more}",
+            file=path,
+            row=skipped[0].row,
+            remedy="Correct the row, or pass skip_invalid=True to leave such rows out",
+        )
+    kept = [i for i, result in enumerate(results) if not isinstance(result, str)]
+    if not kept:
+        raise DataError("there is no usable row", file=path, remedy="Every row needs a valid SMILES and its targets")
+    found = [result for result in results if isinstance(result, Molecule)]
+    arrays = _concatenated(found) | {"y": y[kept], "rows": np.array(kept, dtype=np.int64) + 2}
+    arrays |= dict(zip(("smiles", "smiles_ptr"), _joined([texts[i] for i in kept]), strict=True))
+    about = {
+        "targets": list(names),
+        "task": task,
+        "classes": classes,
+        "atom_types": np.unique(arrays["atoms"]).tolist(),
+        "skipped": [[row.row, row.reason] for row in skipped],
+    }
+    return arrays, about
+
+
+def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[Molecule | str]:
+    """`read_smiles` on several processes, in order, with a progress bar on a terminal."""
+    from joblib import Parallel, delayed
+
+    chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
+    workers = min(workers or _num_cpus(), len(chunks))
+    parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
+    results: list[Molecule | str] = []
+    with progress_bar("Reading molecules", len(smiles)) as advance:
+        for chunk in parallel(delayed(read_smiles)(chunk) for chunk in chunks):
+            results += chunk
+            advance(len(chunk))
+    return results
+
+
+def _num_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            header, *records = [record for record in csv.reader(stream) if record] or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
+    if not records:
+        raise DataError("the file has no rows", file=path, remedy="It needs a header and one row per molecule")
+    for i, record in enumerate(records):
+        if len(record) != len(header):
+            raise DataError(
+                f"{len(record)} cells under {len(header)} columns",
+                file=path,
+                row=i + 2,
+                remedy="The file may be truncated, or a cell with a comma may lack its quotes",
+            )
+    return header, records
+
+
+def _column(path: Path, header: list[str], records: list[list[str]], name: str) -> list[str]:
+    if name not in header:
+        raise DataError(
+            f"there is no column {name!r}", file=path, remedy=f"The columns are {', '.join(header)}; name one of them"
+        )
+    position = header.index(name)  # the first of several: MoleculeNet's QM8 repeats four columns
+    return [record[position] for record in records]
+
+
+def _targets(
+    path: Path, header: list[str], records: list[list[str]], names: list[str], task: str
+) -> tuple[np.ndarray, list[list[str]]]:
+    """Targets `[molecule, target]` with NaN where missing, and the names of each target's classes."""
+    columns = [_column(path, header, records, name) for name in names]
+    if task == "regression":
+        return np.stack([_numbers(path, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
+    coded = [_classes(cells) for cells in columns]
+    return np.stack([codes for codes, _ in coded], axis=1), [classes for _, classes in coded]
+
+
+def _numbers(path: Path, name: str, cells: list[str]) -> np.ndarray:
+    return np.array([_number(path, name, i + 2, cell) for i, cell in enumerate(cells)], dtype=np.float32)
+
+
+def _number(path: Path, name: str, row: int, cell: str) -> float:
+    if cell.strip().lower() in MISSING:
+        return math.nan
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DataError(
+            f"{name} is {cell!r}, which is not a number",
+            file=path,
+            row=row,
+            remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
+            "or pass task='classification' if these are classes",
+        )
+    return number
+
+
+def _classes(cells: list[str]) -> tuple[np.ndarray, list[str]]:
+    known = [cell.strip() for cell in cells]
+    classes = sorted({cell for cell in known if cell.lower() not in MISSING}, key=_class_order)
+    code = {name: i for i, name in enumerate(classes)}
+    return np.array([code.get(cell, math.nan) for cell in known], dtype=np.float32), classes
+
+
+def _class_order(name: str) -> tuple[int, float, str]:
+    """Numbers by value, then words by letter."""
+    try:
+        return 0, float(name), name
+    except ValueError:
+        return 1, 0.0, name
+
+
+def _concatenated(found: list[Molecule]) -> dict[str, np.ndarray]:
+    _, scaffold = np.unique([molecule.scaffold for molecule in found], return_inverse=True)
+    return {
+        "atoms": np.concatenate([molecule.atoms for molecule in found]),
+        "bonds": np.concatenate([molecule.bonds for molecule in found]),
+        "types": np.concatenate([molecule.types for molecule in found]),
+        "atom_ptr": _pointers([len(molecule.atoms) for molecule in found]),
+        "bond_ptr": _pointers([len(molecule.bonds) for molecule in found]),
+        "scaffold": scaffold.astype(np.int64),
+    }
+
+
+def _pointers(counts: list[int]) -> np.ndarray:
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def _joined(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    encoded = [text.encode() for text in texts]
+    return np.frombuffer(b"".join(encoded), dtype=np.uint8), _pointers([len(text) for text in encoded])
+
+
+def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, name: str) -> PackedGraphs:
+    """Packed graphs from the arrays of a cache."""
+    kinds = np.unpackbits(arrays["types"][:, None], axis=1, count=len(EDGE_TYPES), bitorder="little")
+    edge_attr = torch.from_numpy(kinds).float()
+    y = torch.from_numpy(arrays["y"])
+    text, ptr = arrays["smiles"].tobytes(), arrays["smiles_ptr"].tolist()
+    return PackedGraphs(
+        name=name,
+        node_ptr=torch.from_numpy(arrays["atom_ptr"]),
+        edge_ptr=torch.from_numpy(arrays["bond_ptr"]),
+        edge_index=torch.from_numpy(arrays["bonds"]).long(),
+        node={"x": torch.from_numpy(arrays["atoms"]).long()},
+        edge={"edge_attr": edge_attr, "edge_weight": edge_attr.sum(dim=1)},
+        graph={"y": y, "y_mask": ~y.isnan()},
+        about={
+            "targets": tuple(origin["targets"]),
+            "units": (),
+            "task": origin["task"],
+            "classes": tuple(map(tuple, origin["classes"])),
+            "atom_types": tuple(origin["atom_types"]),
+            "edge_types": EDGE_TYPES,
+            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
+            "rows": torch.from_numpy(arrays["rows"]),
+            "scaffold": torch.from_numpy(arrays["scaffold"]),
+            "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
+        },
+    )

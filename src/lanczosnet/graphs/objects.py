@@ -1,0 +1,66 @@
+"""The user's own PyG `Data` objects, from a list, a file or a folder."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import GlobalStorage
+
+from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.packed import PackedGraphs, pack
+
+# What a Data object is made of; PyG admits some of it to torch.load itself, but not all.
+ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+
+
+def data_objects(source: str | Path | Sequence[Data]) -> PackedGraphs:
+    """Packed graphs from `Data` objects: a list, a `.pt` file that holds one or a list, or a folder of such files.
+
+    Files are read in the order of their names, numbers by value, and with `weights_only`: a file that would run code is
+    refused.
+    """
+    if not isinstance(source, str | Path):
+        return pack(_checked(list(source), "the list"))
+    path = Path(source)
+    files = sorted(path.glob("*.pt"), key=_natural) if path.is_dir() else [path]
+    if not files:
+        raise DataError("the folder holds no .pt files", file=path, remedy="Save each graph with torch.save(data, ...)")
+    return pack([data for file in files for data in _read(file)], name=path.stem)
+
+
+def _read(file: Path) -> list[Data]:
+    try:
+        with torch.serialization.safe_globals(ADMITTED):
+            content = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch has many ways to refuse a file
+        refused = re.search(r"GLOBAL (\S+)", str(error))
+        reason = f"it asks for {refused[1]}" if refused else type(error).__name__
+        raise DataError(
+            f"the file cannot be read safely ({reason})",
+            file=file,
+            remedy="It must hold a PyG Data object, or a list of them, and nothing else; save it again with torch.save",
+        ) from error
+    return _checked(content if isinstance(content, list | tuple) else [content], str(file))
+
+
+def _checked(content: Sequence[Any], where: str) -> list[Data]:
+    for i, data in enumerate(content):
+        if not isinstance(data, Data):
+            raise DataError(f"item {i} is a {type(data).__name__}, not a PyG Data object", file=where)
+        if data.edge_index is None or not _fits(data):
+            raise DataError(f"graph {i} has no edge_index, or an edge to a node that does not exist", file=where)
+    return list(content)
+
+
+def _fits(data: Data) -> bool:
+    ends = data.edge_index
+    shaped = ends.dim() == 2 and len(ends) == 2 and not ends.is_floating_point()
+    return shaped and (ends.numel() == 0 or (int(ends.min()) >= 0 and int(ends.max()) < data.num_nodes))
+
+
+def _natural(path: Path) -> list[Any]:
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", path.stem)]

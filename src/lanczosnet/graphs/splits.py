@@ -1,0 +1,238 @@
+"""Which nodes or molecules are for training, validation and test: objects that can be saved, compared and cited.
+
+A split is determined by the data set, the kind, the fraction and the seed alone. The random numbers are the raw output
+of PCG64, which NumPy guarantees for ever, so a split is the same on every machine and in every version.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.files import replacing
+
+PARTS = ("train", "val", "test")
+VALIDATION, TEST = 500, 1000  # nodes, as in the public splits
+
+
+class Splittable(Protocol):
+    """What a split needs to know: PyG `Data` of one graph, or `PackedGraphs`."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Sorted numbers of the training, validation and test nodes (or graphs) and what determined them."""
+
+    dataset: str
+    kind: str
+    fraction: float | None
+    seed: int | None
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+    @property
+    def hash(self) -> str:
+        """Sixteen hex digits that stand for the whole split in a result line."""
+        return hashlib.sha256(self._canonical().encode()).hexdigest()[:16]
+
+    def masks(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The split as three boolean vectors over all `size` nodes."""
+        masks = torch.zeros(len(PARTS), size, dtype=torch.bool)
+        for mask, part in zip(masks, PARTS, strict=True):
+            mask[getattr(self, part)] = True
+        train, val, test = masks
+        return train, val, test
+
+    def save(self, path: str | Path) -> None:
+        """Write the split as JSON."""
+        with replacing(Path(path)) as temporary:
+            temporary.write_text(self._canonical() + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Split":
+        """Read what `save` wrote."""
+        try:
+            fields = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(**fields | {part: torch.tensor(fields[part], dtype=torch.long) for part in PARTS})
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"not a saved split ({error})", file=path, remedy="Make the split again and save it"
+            ) from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and self._canonical() == other._canonical()
+
+    def __hash__(self) -> int:
+        return int(self.hash, 16)
+
+    def __repr__(self) -> str:
+        sizes = "/".join(str(len(getattr(self, part))) for part in PARTS)
+        return f"Split({self.dataset}, {self.kind}, fraction={self.fraction}, seed={self.seed}, {sizes}, {self.hash})"
+
+    def _canonical(self) -> str:
+        fields = {"dataset": self.dataset, "kind": self.kind, "fraction": self.fraction, "seed": self.seed}
+        return json.dumps(fields | {part: getattr(self, part).tolist() for part in PARTS}, sort_keys=True)
+
+
+def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0) -> Split:
+    """Split one graph's nodes, or a set of graphs.
+
+    | kind | training | validation and test |
+    |---|---|---|
+    | `public` | as published | as published |
+    | `uniform` | floor(fraction x all nodes), drawn uniformly | 500 and 1,000 of the others |
+    | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) each |
+    | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
+    | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
+    | `scaffold` | as `random`, but molecules with one Bemis-Murcko scaffold stay together, large groups first | |
+
+    Where too few nodes are left for 500 and 1,000, a third and two thirds of them are taken. Nodes without a label
+    are never drawn. The seed is ignored by `public` only.
+    """
+    per_class = re.fullmatch(r"([1-9]\d*)-per-class", kind)
+    name = "per-class" if per_class else kind
+    if name not in KINDS:
+        known = ", ".join(sorted(k if k != "per-class" else "20-per-class (any number)" for k in KINDS))
+        raise DataError(f"there is no split {kind!r}; known are {known}")
+    make, needs_fraction, default = KINDS[name]
+    fraction = default if fraction is None else fraction
+    if needs_fraction and not (fraction is not None and 0 < fraction < 1):
+        raise DataError(f"the split {kind!r} needs a fraction between 0 and 1, got {fraction}")
+    if not needs_fraction and fraction is not None:
+        raise DataError(f"the split {kind!r} takes no fraction")
+    key = f"{data.name}/{kind}/{fraction}/{seed}"
+    amount = int(per_class[1]) if per_class else Fraction(str(fraction)) if fraction is not None else None
+    parts = make(data, amount, _Shuffle(key))
+    _check(parts, kind, data.name)
+    tensors = {part: torch.from_numpy(np.sort(chosen)) for part, chosen in zip(PARTS, parts, strict=True)}
+    return Split(data.name, kind, fraction, None if kind == "public" else seed, **tensors)
+
+
+Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class _Shuffle:
+    """Permutations that depend on a text only."""
+
+    def __init__(self, key: str) -> None:
+        self.bits = np.random.PCG64(int.from_bytes(hashlib.sha256(key.encode()).digest(), "big"))
+
+    def __call__(self, items: np.ndarray) -> np.ndarray:
+        return items[np.argsort(self.bits.random_raw(len(items)), kind="stable")]
+
+
+def _public(data: Any, amount: Any, shuffle: _Shuffle) -> Parts:
+    if "train_mask" not in data or "val_mask" not in data:
+        raise DataError(f"{data.name} has no public split", remedy="Use `uniform`, `stratified` or `20-per-class`")
+    train, val, test = (data[f"{part}_mask"].nonzero().view(-1).numpy() for part in PARTS)
+    return train, val, test
+
+
+def _uniform(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
+    nodes = shuffle(_labelled(data))
+    train = max(1, math.floor(fraction * data.num_nodes))
+    return _divide(nodes[:train], nodes[train:])
+
+
+def _stratified(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
+    classes = [shuffle(nodes) for nodes in _by_class(data)]
+    train, rest = _take(classes, [math.ceil(fraction * len(nodes)) for nodes in classes])
+    val, rest = _take(rest, [math.ceil(min(VALIDATION, len(np.concatenate(rest)) // 3) / len(classes))] * len(classes))
+    test, _ = _take(rest, [math.ceil(TEST / len(classes))] * len(classes))
+    return train, val, test
+
+
+def _per_class(data: Any, amount: int, shuffle: _Shuffle) -> Parts:
+    classes = [shuffle(nodes) for nodes in _by_class(data)]
+    train, rest = _take(classes, [amount] * len(classes))
+    return _divide(train, shuffle(np.concatenate(rest)))
+
+
+def _random(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
+    graphs = shuffle(np.arange(len(data)))
+    return _fill(graphs, _sizes(len(data), fraction))
+
+
+def _scaffold(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
+    """Whole scaffold groups, largest first, equal sizes in random order, fill training, then validation, then test."""
+    scaffold = getattr(data, "scaffold", None)
+    if scaffold is None:
+        raise DataError(f"{data.name} has no scaffolds", remedy="Use the split `random`; only molecules have scaffolds")
+    ids, counts = np.unique(scaffold.cpu().numpy(), return_counts=True)
+    order = shuffle(np.arange(len(ids)))
+    order = order[np.argsort(-counts[order], kind="stable")]
+    train, val, _ = _sizes(len(data), fraction)
+    part_of_group, filled = np.full(len(ids), 2), [0, 0]
+    for group in order:
+        for part, room in enumerate((train, val)):
+            if filled[part] + counts[group] <= room:
+                part_of_group[group] = part
+                filled[part] += counts[group]
+                break
+    part = part_of_group[np.searchsorted(ids, scaffold.cpu().numpy())]
+    return np.flatnonzero(part == 0), np.flatnonzero(part == 1), np.flatnonzero(part == 2)
+
+
+Maker = Callable[[Any, Any, _Shuffle], Parts]
+# how to make it, whether it takes a fraction, the default fraction
+KINDS: dict[str, tuple[Maker, bool, float | None]] = {
+    "public": (_public, False, None),
+    "uniform": (_uniform, True, None),
+    "stratified": (_stratified, True, None),
+    "per-class": (_per_class, False, None),
+    "random": (_random, True, 0.8),
+    "scaffold": (_scaffold, True, 0.8),
+}
+
+
+def _labelled(data: Any) -> np.ndarray:
+    return np.flatnonzero(data.labelled.numpy()) if "labelled" in data else np.arange(data.num_nodes)
+
+
+def _by_class(data: Any) -> list[np.ndarray]:
+    if data.y.is_floating_point():
+        raise DataError(f"{data.name} has numbers, not classes, as labels", remedy="Use the split `uniform`")
+    nodes = _labelled(data)
+    labels = data.y.numpy()[nodes]
+    return [nodes[labels == label] for label in np.unique(labels)]
+
+
+def _take(classes: list[np.ndarray], amounts: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
+    taken = [nodes[:amount] for nodes, amount in zip(classes, amounts, strict=True)]
+    return np.concatenate(taken), [nodes[amount:] for nodes, amount in zip(classes, amounts, strict=True)]
+
+
+def _divide(train: np.ndarray, rest: np.ndarray) -> Parts:
+    enough = len(rest) >= VALIDATION + TEST
+    val, test = (VALIDATION, TEST) if enough else (len(rest) // 3, len(rest) - len(rest) // 3)
+    return train, rest[:val], rest[val : val + test]
+
+
+def _sizes(total: int, fraction: Fraction) -> tuple[int, int, int]:
+    train = math.floor(fraction * total)
+    val = (total - train) // 2
+    return train, val, total - train - val
+
+
+def _fill(items: np.ndarray, sizes: tuple[int, int, int]) -> Parts:
+    train, val, _ = sizes
+    return items[:train], items[train : train + val], items[train + val :]
+
+
+def _check(parts: Parts, kind: str, dataset: str) -> None:
+    for part, chosen in zip(PARTS, parts, strict=True):
+        if len(chosen) == 0:
+            raise DataError(f"the split {kind!r} leaves no {part} items of {dataset}", remedy="Use a smaller fraction")

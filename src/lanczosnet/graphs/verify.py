@@ -1,0 +1,35 @@
+"""Whether the files of a data set are here and good."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from lanczosnet.graphs.catalogue import entry
+from lanczosnet.graphs.sources import SourceFile
+
+
+class FileState(NamedTuple):
+    """A file, `ok` or what is wrong with it, and where it lies."""
+
+    file: str
+    state: str
+    place: str
+
+
+def verify(name: str, data_dir: str | Path | None = None) -> list[FileState]:
+    """Check the published files of a data set, and QM8's cache if there is one."""
+    states = [_source_state(file, data_dir) for file in entry(name).files]
+    return states + _cache_state(data_dir) if name.lower() == "qm8" else states
+
+
+def _source_state(file: SourceFile, data_dir: str | Path | None) -> FileState:
+    good, found = file.good(data_dir), file.found(data_dir)
+    if good:
+        return FileState(file.name, "ok", str(good))
+    return FileState(file.name, "wrong checksum", str(found[0])) if found else FileState(file.name, "missing", "")
+
+
+def _cache_state(data_dir: str | Path | None) -> list[FileState]:
+    from lanczosnet.graphs.qm8 import cache_path, cache_state
+
+    path = cache_path(data_dir)
+    return [FileState(path.name, cache_state(path), str(path))] if path else []

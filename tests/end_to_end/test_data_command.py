@@ -1,0 +1,71 @@
+"""From the command line to the answer, in processes of their own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = [sys.executable, "-c", "from lanczosnet.cli import main; main()"]
+
+
+def run(*arguments: str, cache, **environment: str) -> subprocess.CompletedProcess[str]:
+    variables = {key: value for key, value in os.environ.items() if key != "LANCZOSNET_DATA"}
+    variables |= {"XDG_CACHE_HOME": str(cache)} | environment
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=variables, check=False)
+
+
+WITHOUT_TORCH = """
+import atexit, os, sys
+from lanczosnet.cli import main
+atexit.register(lambda: os._exit(3) if {"torch", "pandas", "sklearn"} & set(sys.modules) else None)
+main()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "list"], ["data", "info", "coar"]])
+def test_help_lists_and_mistakes_come_at_once(tmp_path, arguments):
+    """They load nothing heavy; the time itself depends on what else the machine does."""
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    process = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *arguments], capture_output=True, env=environment)
+    assert process.returncode == (1 if "coar" in arguments else 0)
+
+
+def test_a_mistake_ends_with_1_and_no_traceback(tmp_path):
+    result = run("data", "info", "coar", cache=tmp_path)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("error:")
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.data
+def test_the_variable_names_the_data_directory_and_a_read_only_one_serves(real_data, tmp_path):
+    result = run("data", "info", "cora", "--json", cache=tmp_path, LANCZOSNET_DATA=str(real_data))
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert (facts["nodes"], facts["edges"], facts["components"]) == (2708, 5278, 78)
+    assert facts["files"][0] == str(real_data / "planetoid" / "ind.cora.x")
+    assert facts["ritz_values"][0] == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_qm8_is_featurised_once_even_by_two_processes(real_data, tmp_path):
+    """Both start without a cache; one makes it, the other waits and reads it."""
+    pytest.importorskip("rdkit")
+    data = tmp_path / "data" / "qm8"
+    data.mkdir(parents=True)
+    shutil.copy(real_data / "qm8" / "qm8.csv", data / "qm8.csv")
+    variables = os.environ | {"LANCZOSNET_DATA": str(data.parent), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    script = "from lanczosnet.graphs import load; g = load('qm8'); print(len(g), g.about['targets'][0])"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=variables)
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=300)[0].strip() for process in processes]
+    assert outputs == ["21786 E1-CC2"] * 2
+    assert sorted(path.name for path in data.iterdir() if path.suffix != ".lock") == ["qm8.csv", "qm8.safetensors"]
+    verified = run("data", "verify", "qm8", "--json", cache=tmp_path, LANCZOSNET_DATA=str(data.parent))
+    assert [row["state"] for row in json.loads(verified.stdout)] == ["ok", "ok"]

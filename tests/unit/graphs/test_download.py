@@ -1,0 +1,205 @@
+"""Downloads, against a server on this machine that can be told to misbehave."""
+
+import hashlib
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lanczosnet.graphs.directory import writable_directory
+from lanczosnet.graphs.download import fetch
+from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.sources import SourceFile
+
+CONTENT = bytes(range(256)) * 2000
+
+
+class Server(ThreadingHTTPServer):
+    """Serves CONTENT at /good; other paths are faults. Remembers every request as (path, range)."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[tuple[str, str | None]] = []
+        self.torn = 1  # how many transfers of /torn break off
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{path}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        path, wanted = self.path.strip("/"), self.headers.get("Range")
+        self.server.requests.append((path, wanted))
+        if path == "absent":
+            self.send_error(404)
+        elif path == "busy":
+            self.send_error(503)
+        elif path == "wrong":
+            self._send(CONTENT[::-1])
+        elif path == "endless":
+            self._send(CONTENT * 3)
+        elif path == "whole":  # a server that knows no ranges
+            self._send(CONTENT)
+        elif path == "torn" and self.server.torn:
+            self.server.torn -= 1
+            self._send(CONTENT, stop=100_000)
+        elif wanted:
+            begin = int(wanted.removeprefix("bytes=").rstrip("-"))
+            if begin >= len(CONTENT):
+                self.send_error(416)
+            else:
+                self._send(CONTENT[begin:], status=206)
+        else:
+            self._send(CONTENT)
+
+    def _send(self, content: bytes, status: int = 200, stop: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content[:stop])
+
+    def log_message(self, *arguments) -> None:
+        pass
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def a_file(*mirrors: str) -> SourceFile:
+    return SourceFile(("folder/file",), mirrors, {hashlib.sha256(CONTENT).hexdigest(): len(CONTENT)})
+
+
+def get(file, tmp_path, **options):
+    return fetch(file, "sample", tmp_path, **{"pause": 0.0, "timeout": 5.0} | options)
+
+
+def files_in(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+
+
+def test_a_file_is_downloaded_once(server, tmp_path):
+    for _ in range(2):
+        assert get(a_file(server.url("good")), tmp_path).read_bytes() == CONTENT
+    assert server.requests == [("good", None)]
+    assert files_in(tmp_path) == ["file"]
+
+
+def test_the_next_mirror_is_asked_when_one_fails(server, tmp_path):
+    file = a_file(server.url("absent"), "http://127.0.0.1:9/nobody-listens", server.url("wrong"), server.url("good"))
+    assert get(file, tmp_path).read_bytes() == CONTENT
+    assert files_in(tmp_path) == ["file"]
+
+
+def test_a_busy_mirror_is_tried_again_but_an_absent_file_is_not(server, tmp_path):
+    with pytest.raises(DataError):
+        get(a_file(server.url("busy"), server.url("absent")), tmp_path, tries=3)
+    assert [path for path, _ in server.requests] == ["busy"] * 3 + ["absent"]
+
+
+def test_a_torn_transfer_goes_on_where_it_stopped(server, tmp_path):
+    assert get(a_file(server.url("torn")), tmp_path).read_bytes() == CONTENT
+    assert server.requests == [("torn", None), ("torn", "bytes=100000-")]
+
+
+def test_a_part_of_an_earlier_run_is_completed(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.part").write_bytes(CONTENT[:70_000])
+    assert get(a_file(server.url("good")), tmp_path).read_bytes() == CONTENT
+    assert server.requests == [("good", "bytes=70000-")]
+    assert files_in(tmp_path) == ["file"]
+
+
+def test_a_part_is_thrown_away_where_the_server_knows_no_ranges(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.part").write_bytes(b"x" * 70_000)
+    assert get(a_file(server.url("whole")), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_complete_part_needs_no_more_bytes(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.part").write_bytes(CONTENT)
+    assert get(a_file(server.url("good")), tmp_path).read_bytes() == CONTENT
+    assert server.requests == [("good", f"bytes={len(CONTENT)}-")]
+
+
+def test_a_wrong_part_is_dropped_and_the_file_loaded_afresh(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file.part").write_bytes(b"x" * 70_000)
+    assert get(a_file(server.url("good")), tmp_path).read_bytes() == CONTENT
+    assert server.requests == [("good", "bytes=70000-"), ("good", None)]
+
+
+@pytest.mark.parametrize("fault", ["wrong", "endless"])
+def test_a_wrong_file_is_never_left_behind(server, tmp_path, fault):
+    with pytest.raises(DataError, match="wrong checksum"):
+        get(a_file(server.url(fault)), tmp_path)
+    assert files_in(tmp_path) == []
+
+
+def test_without_a_network_the_message_says_how_to_place_the_file_by_hand(tmp_path):
+    file = a_file("http://127.0.0.1:9/file")
+    with pytest.raises(DataError) as error:
+        get(file, tmp_path, tries=1)
+    assert "could not be downloaded" in str(error.value)
+    place = tmp_path / "folder" / "file"
+    assert f"load http://127.0.0.1:9/file elsewhere and place it at {place}" in str(error.value)
+
+
+def test_a_bad_file_in_the_folder_is_replaced(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(b"truncated")
+    assert get(a_file(server.url("good")), tmp_path).read_bytes() == CONTENT
+
+
+def test_a_read_only_folder_gets_its_missing_files_in_the_user_cache(server, tmp_path, user_cache):
+    tmp_path.chmod(0o555)
+    file = a_file(server.url("good"))
+    assert get(file, tmp_path) == user_cache / "folder" / "file"
+    assert writable_directory(tmp_path) == user_cache
+    assert file.checked("sample", tmp_path) == user_cache / "folder" / "file"
+    tmp_path.chmod(0o755)
+
+
+def test_a_silent_server_is_given_up_after_the_timeout(tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/file"
+        with pytest.raises(DataError, match="timed out"):
+            get(a_file(url), tmp_path, timeout=0.2, tries=1)
+
+
+def test_progress_hears_of_every_byte(server, tmp_path):
+    received: list[int] = []
+    get(a_file(server.url("good")), tmp_path, progress=received.append)
+    assert sum(received) == len(CONTENT)
+
+
+def test_two_processes_fetching_at_once_do_not_disturb_each_other(server, tmp_path):
+    file = a_file(server.url("good"))
+    script = (
+        "import sys; from lanczosnet.graphs.download import fetch; from lanczosnet.graphs.sources import SourceFile\n"
+        f"file = SourceFile({file.places!r}, {file.mirrors!r}, {file.versions!r})\n"
+        f"print(fetch(file, 'sample', {str(tmp_path)!r}))"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) for _ in range(3)]
+    for process in processes:
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert output.decode().strip() == str(tmp_path / "folder" / "file")
+    assert (tmp_path / "folder" / "file").read_bytes() == CONTENT
+    assert len(server.requests) == 1

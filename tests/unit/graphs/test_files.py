@@ -1,0 +1,25 @@
+import contextlib
+import hashlib
+
+from lanczosnet.graphs.files import replacing, sha256_of
+
+
+def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
+    target = tmp_path / "file"
+    target.write_text("old")
+    with contextlib.suppress(RuntimeError), replacing(target) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_file_that_succeeds_replaces_the_old_one(tmp_path):
+    with replacing(tmp_path / "folder" / "file") as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / "folder" / "file").read_text() == "new"
+
+
+def test_the_checksum_is_sha256(tmp_path):
+    (tmp_path / "file").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()

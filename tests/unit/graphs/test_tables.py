@@ -1,0 +1,141 @@
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lanczosnet.graphs import DataError, knn_graph, load, split
+
+NODES = "id,height,width,label\na,1,2,red\nb,3,4,blue\nc,5,6,red\nd,7,8,\n"
+EDGES = "source,target\na,b\nb,c\nc,b\nd,d\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name: str, text: str):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_an_edge_list_and_a_table_become_a_graph(write):
+    data = load(write("nodes.csv", NODES), edges=write("edges.csv", EDGES))
+    assert data.x.tolist() == [[1, 2], [3, 4], [5, 6], [7, 8]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.y.tolist() == [1, 0, 1, -1]
+    assert data.labelled.tolist() == [True, True, True, False]
+    assert (data.classes, data.name) == (["blue", "red"], "nodes")
+
+
+def test_parquet_and_npz_tables_give_the_same_graph(write, tmp_path):
+    expected = load(write("nodes.csv", NODES), edges=write("edges.csv", EDGES))
+    pd.read_csv(tmp_path / "nodes.csv").to_parquet(tmp_path / "nodes.parquet")
+    pd.read_csv(tmp_path / "edges.csv").to_parquet(tmp_path / "edges.parquet")
+    parquet = load(tmp_path / "nodes.parquet", edges=tmp_path / "edges.parquet")
+    edge_index = np.array([[0, 1, 2], [1, 2, 1]])
+    np.savez(tmp_path / "all.npz", x=expected.x, y=np.array(["red", "blue", "red", "green"]), edge_index=edge_index)
+    for data in (parquet, load(tmp_path / "all.npz")):
+        assert torch.equal(data.x, expected.x)
+        assert torch.equal(data.edge_index, expected.edge_index)
+    assert torch.equal(parquet.y, expected.y)
+    assert load(tmp_path / "all.npz").classes == ["blue", "green", "red"]
+
+
+def test_the_edges_may_lie_in_an_npz_of_their_own(write, tmp_path):
+    np.savez(tmp_path / "edges.npz", edge_index=np.array([[0, 1], [1, 2]]), edge_weight=np.array([0.5, 2.0]))
+    data = load(write("nodes.csv", "x\n1\n2\n3\n"), edges=tmp_path / "edges.npz")
+    assert data.edge_weight.tolist() == [0.5, 0.5, 2, 2]
+
+
+def test_without_ids_the_rows_are_numbered_from_zero(write):
+    data = load(write("nodes.csv", "x,y\n1,0\n2,1\n"), edges=write("edges.csv", "from,to\n0,1\n"))
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_weights_are_read_and_those_of_repeated_edges_averaged(write):
+    nodes = write("nodes.csv", "x\n1\n2\n3\n")
+    data = load(nodes, edges=write("edges.csv", "source,target,weight\n0,1,2\n1,0,4\n1,2,5\n"))
+    assert data.edge_weight.tolist() == [3, 3, 5, 5]
+    data = load(nodes, edges=write("edges.csv", "source,target,w\n0,1,2\n"), weight="w")
+    assert data.edge_weight.tolist() == [2, 2]
+
+
+def test_a_bare_feature_table_becomes_a_graph_of_nearest_neighbours(write):
+    rows = "\n".join(f"{i},{i % 3}" for i in range(20))
+    data = load(write("points.csv", f"x,y\n{rows}\n"), k=2)
+    assert torch.equal(data.edge_index, knn_graph(data.x, 2))
+    assert len(split(data, "1-per-class").train) == 3
+
+
+def test_columns_can_be_named(write):
+    path = write("nodes.csv", "key,a,b,kind\n7,1,2,x\n9,3,4,y\n")
+    data = load(path, edges=write("edges.csv", "s,t\n7,9\n"), id="key", label="kind", features=["b"])
+    assert data.x.tolist() == [[2], [4]]
+    assert data.y.tolist() == [0, 1]
+
+
+def test_regression_keeps_numbers_and_masks_missing_ones(write):
+    data = load(write("nodes.csv", "x,y\n1,0.5\n2,\n3,2\n"), task="regression", k=1)
+    assert data.labelled.tolist() == [True, False, True]
+    assert torch.equal(data.y.isnan(), ~data.labelled)
+
+
+def test_labels_may_be_absent_altogether(write):
+    assert "y" not in load(write("nodes.csv", "a,b\n1,2\n3,4\n"), k=1)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "options", "message"),
+    [
+        (
+            NODES,
+            "source,target\na,b\nb,z\n",
+            {},
+            r"edges\.csv, row 3: the edge leads to node 'z', which does not exist",
+        ),
+        ("x\n1\n2\n", "source,target\n0,1\n0,2\n", {}, r"edges\.csv, row 3: .*node '2',"),
+        ("id,x\na,1\nb,2\na,3\n", EDGES, {}, r"nodes\.csv, row 4: node id 'a' stands there a second time"),
+        ("id,x\na,1\nb,tall\n", EDGES, {}, r"nodes\.csv, row 3: x is 'tall', which is not a number"),
+        ("id,x\na,1\nb,\n", EDGES, {}, r"nodes\.csv, row 3: x is 'nan', which is not a number"),
+        ("x,y\n1,2\n2,high\n", None, {"task": "regression"}, r"row 3: y is 'high', which is not a number"),
+        (NODES, EDGES, {"label": "colour"}, r"no column 'colour'. The columns are id, height, width, label"),
+        (NODES, EDGES, {"features": ["depth"]}, r"no column 'depth'"),
+        (NODES, EDGES, {"id": "key"}, r"no column 'key'"),
+        (NODES, EDGES, {"task": "ranking"}, r"no task 'ranking'"),
+        (NODES, "source\na\n", {}, r"edges\.csv: an edge list needs two columns"),
+        (NODES, "source,target,weight\na,b,heavy\n", {}, r"edges\.csv, row 2: weight is 'heavy'"),
+        ("id,label\na,red\n", EDGES, {}, r"no feature column"),
+        ("x,y\n1,\n2,\n", None, {}, r"no row has a label in 'y'"),
+        ("x,y\n", None, {}, r"nodes\.csv: there is no usable row"),
+        ("", None, {}, r"nodes\.csv: the table cannot be read"),
+        ("x\n1\n2\n", None, {}, r"2 rows cannot have 10 neighbours"),
+    ],
+)
+def test_a_bad_table_is_named_with_row_and_remedy(write, nodes, edges, options, message):
+    more = {"edges": write("edges.csv", edges)} if edges else {}
+    with pytest.raises(DataError, match=message):
+        load(write("nodes.csv", nodes), **more, **options)
+
+
+def test_other_files_are_answered(write, tmp_path):
+    with pytest.raises(DataError, match=r"nodes\.xls: a table ends in \.csv, \.parquet, \.npz"):
+        load(write("nodes.xls", "x"))
+    with pytest.raises(DataError, match=r"edges\.csv: there is no such file"):
+        load(write("nodes.csv", NODES), edges=tmp_path / "edges.csv")
+    with pytest.raises(DataError, match=r"broken\.parquet: the table cannot be read"):
+        load(write("broken.parquet", "not parquet"))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"z": np.ones(3)}, "no array x, only z"),
+        ({"x": np.ones((3, 1)), "y": np.ones(2)}, "x has 3 rows, y has 2"),
+        ({"x": np.ones((3, 1)), "edge_index": np.ones((3, 2), int)}, r"no array edge_index of shape \[2, edges\]"),
+        ({"x": np.array([{}], dtype=object)}, "cannot be read"),
+    ],
+)
+def test_a_bad_npz_is_named(tmp_path, arrays, message):
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(DataError, match=rf"bad\.npz: .*{message}"):
+        load(tmp_path / "bad.npz")

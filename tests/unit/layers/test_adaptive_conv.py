@@ -1,0 +1,69 @@
+import torch
+
+from graph_builders import generator, path_edges, ragged_operator, random_operator
+from lanczosnet.affinity import adjacency, connected_components, normalized
+from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
+from lanczosnet.layers import AdaLanczosConv, adaptive_spectrum
+from lanczosnet.layers.adaptive_conv import BasisCoordinates, BlockCoordinates, NodeCoordinates, RaggedCoordinates
+
+CPU = torch.device("cpu")
+
+
+def convolution(seed: int = 0) -> AdaLanczosConv:
+    torch.manual_seed(seed)
+    return AdaLanczosConv(2, 3, SpectralTridiagonalFilter(AnchoredFilter([3, 6], (8,))), [1], 2).double()
+
+
+def test_small_components_are_kept_exactly_and_large_ones_compressed() -> None:
+    S = ragged_operator(torch.float64, CPU, sizes=(3, 9, 1, 12))
+    component, count = connected_components(S)
+    kinds = [type(c.coordinates) for c in adaptive_spectrum(S, 5, component=component, num_components=count).cores]
+    assert kinds == [BlockCoordinates, RaggedCoordinates]
+    one_large = adaptive_spectrum(S, 10, component=component, num_components=count).cores
+    assert [type(core.coordinates) for core in one_large] == [BlockCoordinates, BasisCoordinates]
+    published = adaptive_spectrum(S, 5, component=component, num_components=count, exact_up_to=0).cores
+    assert [type(core.coordinates) for core in published] == [RaggedCoordinates]
+    assert [type(core.coordinates) for core in adaptive_spectrum(S.padded(), 12).cores] == [NodeCoordinates]
+
+
+def test_dense_ragged_and_single_graphs_give_the_same() -> None:
+    conv, sizes = convolution(), (3, 9, 1, 12)
+    S = ragged_operator(torch.float64, CPU, sizes=sizes)
+    component, count = connected_components(S)
+    x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)
+    ragged = conv(x, adaptive_spectrum(S, 5, component=component, num_components=count))
+    padded = S.padded()
+    x_padded = torch.zeros(*padded.shape[:-1], 2, dtype=x.dtype)
+    x_padded[padded.mask] = x
+    dense = conv(x_padded, adaptive_spectrum(padded, 5))[padded.mask]
+    torch.testing.assert_close(ragged, dense)
+
+
+def test_gradients_into_s_agree_with_finite_differences_where_a_component_is_symmetric() -> None:
+    """Two equal paths and two isolated nodes: repeated eigenvalues everywhere, where (Q, T) has no derivative."""
+    edges = torch.cat([path_edges(4), path_edges(4) + 4], 1)
+    pattern = adjacency(edges, num_nodes=10, dtype=torch.float64)
+    component, count = connected_components(pattern)
+    conv = convolution()
+    x = torch.randn(10, 2, generator=generator(0), dtype=torch.float64)
+    pairs = torch.unique(torch.stack([edges.amin(0), edges.amax(0)]), dim=1, return_inverse=True)[1]
+
+    def output(weights: torch.Tensor) -> torch.Tensor:
+        S = normalized(adjacency(edges, weights[pairs], num_nodes=10))
+        return conv(x, adaptive_spectrum(S, 5, component=component, num_components=count))
+
+    weights = torch.ones(int(pairs.max()) + 1, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(output, (weights,))
+
+
+def test_gradients_into_s_agree_with_finite_differences_through_lanczos() -> None:
+    S = random_operator(9, torch.float64, CPU)
+    conv = convolution()
+    x = torch.randn(9, 2, generator=generator(0), dtype=torch.float64)
+    start = torch.randn(9, generator=generator(1), dtype=torch.float64)
+    shift = torch.zeros(9, dtype=torch.float64, requires_grad=True)
+
+    def output(shift: torch.Tensor) -> torch.Tensor:
+        return conv(x, adaptive_spectrum(S.plus_diagonal(shift), 4, start=start))
+
+    assert torch.autograd.gradcheck(output, (shift,))

@@ -1,0 +1,150 @@
+import copy
+import math
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCNConv
+
+from graph_builders import generator, random_edges, random_weights
+from lanczosnet.affinity import adjacency, normalized
+from lanczosnet.krylov import component_ritz_pairs
+from lanczosnet.layers import LanczosConv
+
+
+def features(num_nodes: int, channels: int = 3, seed: int = 0) -> torch.Tensor:
+    return torch.randn(num_nodes, channels, generator=generator(seed))
+
+
+def test_it_is_used_like_any_convolution_of_pyg(device) -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = LanczosConv(3, 8, num_steps=6)
+            self.second = GCNConv(8, 2)
+
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            return self.second(self.first(x, edge_index).relu(), edge_index)
+
+    net = Net().to(device)
+    out = net(features(20).to(device), random_edges(20).to(device))
+    assert out.shape == (20, 2)
+    out.sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+
+
+def test_one_hop_alone_is_gcn_with_the_same_weights() -> None:
+    edges, x = random_edges(12), features(12)
+    weights = random_weights(edges, dtype=torch.float32)
+    ours, theirs = LanczosConv(3, 4, [1], []), GCNConv(3, 4)
+    with torch.no_grad():
+        theirs.lin.weight.copy_(ours.weight[0].T)
+    torch.testing.assert_close(ours(x, edges, weights), theirs(x, edges, weights))
+
+
+def test_a_batch_gives_what_its_graphs_give_one_by_one() -> None:
+    torch.manual_seed(0)
+    conv = LanczosConv(3, 4, num_steps=5)
+    graphs = [Data(x=features(n, seed=n), edge_index=random_edges(n, n)) for n in (6, 9, 1)]
+    batch = Batch.from_data_list(graphs)
+    together = conv(batch.x, batch.edge_index, batch=batch.batch)
+    torch.testing.assert_close(together, torch.cat([conv(g.x, g.edge_index) for g in graphs]))
+
+
+def test_given_ritz_pairs_are_used_and_save_the_lanczos_run(monkeypatch) -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(10), features(10)
+    conv = LanczosConv(3, 4, num_steps=5)
+    expected = conv(x, edges)
+    pairs = component_ritz_pairs(normalized(adjacency(edges)), 5)
+    monkeypatch.setattr("lanczosnet.layers.lanczos_conv.component_ritz_pairs", None)
+    torch.testing.assert_close(conv(x, edges, pairs=pairs), expected)
+
+
+def test_a_spectrum_made_once_serves_many_calls() -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(10), features(10)
+    conv = LanczosConv(3, 4, num_steps=5)
+    torch.testing.assert_close(conv.convolve(x, conv.spectrum(edges)), conv(x, edges))
+
+
+def test_a_nonlinearity_before_the_concatenation_changes_the_result() -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(10), features(10)
+    conv = LanczosConv(3, 4, [1, 2], [5], 6)
+    plain = conv(x, edges)
+    conv.inner_activation = torch.relu
+    spectrum = conv.spectrum(edges)
+    basis = spectrum.basis
+    smooth = basis.inverse(conv.filter(basis.values) * basis.transform(x))
+    one = spectrum.operator @ x
+    blocks = torch.cat([one, spectrum.operator @ one, smooth], 1).relu()
+    torch.testing.assert_close(conv(x, edges), blocks @ conv.weight.view(-1, 4) + conv.bias)
+    assert not torch.allclose(conv(x, edges), plain)
+
+
+@pytest.mark.parametrize("as_flags", [False, True], ids=["one type an edge", "flags"])
+def test_edge_types_add_one_hop_each(as_flags: bool) -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(8), features(8)
+    half = edges.shape[1] // 2
+    kind = torch.randint(2, (half,), generator=generator(0)).repeat(2)
+    edge_type = torch.nn.functional.one_hot(kind, 2).float() if as_flags else kind
+    conv = LanczosConv(3, 4, [1], [], num_edge_types=2)
+    expected = normalized(adjacency(edges)).dense() @ x @ conv.weight[0]
+    for t in range(2):
+        S = normalized(adjacency(edges[:, kind == t], num_nodes=8)).dense()
+        expected = expected + S @ x @ conv.weight[1 + t]
+    torch.testing.assert_close(conv(x, edges, edge_type=edge_type), expected)
+
+
+def test_edge_weights_receive_gradients_through_the_short_scales() -> None:
+    edges = random_edges(8)
+    weights = random_weights(edges, dtype=torch.float32).requires_grad_()
+    LanczosConv(3, 4, num_steps=4)(features(8), edges, weights).sum().backward()
+    assert torch.isfinite(weights.grad).all()
+    assert weights.grad.abs().sum() > 0
+
+
+def test_reset_parameters_draws_new_ones_from_the_seed() -> None:
+    conv = LanczosConv(3, 4)
+    torch.manual_seed(1)
+    conv.reset_parameters()
+    first = copy.deepcopy(conv.state_dict())
+    conv.reset_parameters()
+    assert not torch.equal(conv.weight, first["weight"])
+    torch.manual_seed(1)
+    conv.reset_parameters()
+    assert all(torch.equal(value, first[name]) for name, value in conv.state_dict().items())
+
+
+def test_an_infinite_long_scale_is_admitted() -> None:
+    edges = random_edges(8)
+    assert torch.isfinite(LanczosConv(3, 4, [1], [10, math.inf], 8)(features(8), edges)).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"short_scales": [-1]}, "one is -1"),
+        ({"num_steps": 0}, "num_steps must be at least 1, but is 0"),
+        ({"short_scales": [], "long_scales": []}, "at least one short scale, long scale or edge type"),
+        ({"spectral_filter": "magic"}, "choose one of power, mlp, anchored"),
+    ],
+)
+def test_bad_options_say_what_was_given_and_what_to_do(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LanczosConv(3, 4, **options)
+
+
+def test_bad_inputs_say_what_was_given_and_what_to_do() -> None:
+    edges, x = random_edges(8), features(8)
+    conv = LanczosConv(3, 4, num_steps=5)
+    with pytest.raises(ValueError, match="takes 3 channels, but got 2"):
+        conv(features(8, 2), edges)
+    with pytest.raises(ValueError, match=r"shape \(6, 5\), but the graph has 8 nodes"):
+        conv(x, edges, pairs=component_ritz_pairs(normalized(adjacency(random_edges(6))), 5))
+    with pytest.raises(ValueError, match="not symmetric"):
+        conv(x, edges, torch.rand(edges.shape[1], generator=generator(0)))
+    with pytest.raises(ValueError, match="2 edge types: pass edge_type"):
+        LanczosConv(3, 4, num_edge_types=2)(x, edges)
