@@ -9,7 +9,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-
 # Matrix products on the CPU add float32 numbers one after the other, and over a million nodes lose three digits.
 # Sums over more nodes than this are put together in float64; it costs nothing.
 LONGEST_FLOAT32_SUM = 2**15

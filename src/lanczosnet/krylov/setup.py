@@ -11,8 +11,9 @@ from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
 from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdown_tolerance, unit
 
-# Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
-# there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient.
+# Graphs with up to this many entries of Q are iterated in float64, whatever the input's type: it costs little, and only
+# there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient. It counts the
+# largest graph of a batch, not the batch: what a graph's result is must not depend on its company.
 SMALL_BASIS = 2**21
 
 Product = Callable[[Tensor], Tensor]
@@ -60,7 +61,8 @@ def _prepare_operator(
     _check(start, operator.dtype, segment)
     dtype = operator.dtype
     if working_dtype is None:
-        working_dtype = torch.float64 if start.numel() * num_steps <= SMALL_BASIS else dtype
+        num_nodes = start.shape[-1] if segment is None or not start.numel() else int(segment.bincount().max())
+        working_dtype = torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)

@@ -18,7 +18,7 @@ from graph_builders import (
     tolerance,
 )
 from lanczosnet.affinity import DenseOperator, adjacency, laplacian, normalized, random_walk
-from lanczosnet.krylov import lanczos, ritz, small_graph, start, tridiagonal_matrix
+from lanczosnet.krylov import lanczos, ritz, setup, small_graph, start, tridiagonal_matrix
 
 COLLAPSED = {torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -392,6 +392,24 @@ class TestOptions:
         coarse = (lanczos(operator, None, 10, working_dtype=torch.float32).basis - exact.basis).abs().max()
         assert error <= 2**-24  # rounded once, at the end
         assert coarse > error
+
+    def test_a_graphs_result_does_not_depend_on_its_company(self, device, monkeypatch):
+        """The working type is chosen by the largest graph, not by the size of the batch."""
+        monkeypatch.setattr(setup, "SMALL_BASIS", 60)
+        single = random_operator(10, torch.float32, device)
+        alone = lanczos(single, None, 6)
+        padded = DenseOperator(single.dense().expand(50, -1, -1))
+        assert_same(
+            lanczos(padded, None, 6),
+            type(alone)(*(part.expand(50, *part.shape) for part in alone[:4])),
+            torch.float32,
+            0.5,
+        )
+        ragged = sparse_from_dense(torch.block_diag(*[single.dense()] * 5))
+        in_segments = lanczos(ragged, None, 6, segment=torch.arange(50, device=device) // 10)
+        torch.testing.assert_close(in_segments.basis[-10:], alone.basis, atol=2**-24, rtol=0)
+        monkeypatch.setattr(setup, "SMALL_BASIS", 59)
+        assert not torch.equal(lanczos(single, None, 6).basis, alone.basis)
 
     def test_precision_survives_autocast(self, dtype, device):
         operator = random_operator(40, dtype, device)
