@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator, SparseOperator
-from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Coefficients
+from lanczosnet.krylov.iteration import Breakdown, Coefficients
 
 MOST_NODES = 2**15
 
@@ -24,7 +24,7 @@ def is_small_graph(operator: Operator) -> TypeGuard[SparseOperator]:
 
 
 def iterate_small_graph(
-    operator: SparseOperator, start: Tensor, num_steps: int, scale: Tensor
+    operator: SparseOperator, start: Tensor, num_steps: int, breakdown: Breakdown
 ) -> tuple[Tensor, Coefficients]:
     """num_steps + 1 Lanczos vectors `[step, node]` and their coefficients, padded with zeros after a breakdown."""
     matrix = scipy.sparse.csr_array(
@@ -39,7 +39,7 @@ def iterate_small_graph(
     for step in range(num_steps if steps else 0):
         residual = matrix @ basis[step]
         if step == 0:
-            threshold = BREAKDOWN_TOLERANCE[start.dtype] * max(float(scale), _length(residual))
+            threshold = breakdown.tolerance * max(float(breakdown.scale), _length(residual))
         earlier = basis[: step + 1]
         first = earlier @ residual
         residual -= first @ earlier
