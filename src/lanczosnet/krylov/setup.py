@@ -14,7 +14,7 @@ from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdow
 # Graphs with up to this many entries of Q are iterated in float64, whatever the input's type: it costs little, and only
 # there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient. It counts the
 # largest graph of a batch, not the batch: what a graph's result is must not depend on its company.
-SMALL_BASIS = 2**21
+SMALL_BASIS = 2**18
 
 Product = Callable[[Tensor], Tensor]
 
