@@ -46,8 +46,8 @@ def random_edges(num_nodes: int, seed: int = 0, *, mean_degree: float = 4.0) -> 
 
 
 def random_weights(edge_index: Tensor, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Positive weights, equal for an edge and its reverse."""
-    lower, upper = edge_index.amin(0), edge_index.amax(0)
+    """Positive weights on the CPU, equal for an edge and its reverse."""
+    lower, upper = edge_index.cpu().amin(0), edge_index.cpu().amax(0)
     _, pair = torch.unique(torch.stack([lower, upper]), dim=1, return_inverse=True)
     count = int(pair.max()) + 1 if pair.numel() else 0
     return (0.2 + torch.rand(count, generator=generator(seed), dtype=torch.float64))[pair].to(dtype)
@@ -127,5 +127,14 @@ def orthogonality_error(basis: Tensor, steps: Tensor | int | None = None) -> flo
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
-    value, reference = value.double(), reference.double()
+    value, reference = value.detach().double(), reference.detach().double()
     return float((value - reference).norm() / reference.norm())
+
+
+def assert_reproduced(result: Tensor, expected: Tensor) -> None:
+    """The same numbers: to the bit on the CPU, up to the order of sums on a GPU (but never to half precision)."""
+    if result.is_cuda:
+        eps = torch.finfo(result.dtype).eps
+        torch.testing.assert_close(result, expected, atol=64 * eps, rtol=64 * eps)
+    else:
+        assert torch.equal(result, expected)
