@@ -50,24 +50,12 @@ def _value(text: str) -> Any:
 
 
 def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
-    """One process, or those that `torchrun` started."""
-    if device not in ("auto", "cpu", "cuda", "gpu", "mps"):
+    """The device of a name; a wrong one is bad usage."""
+    if device not in ("auto", "cpu", "cuda", "mps"):
         raise typer.BadParameter(f"{device!r} is none of auto, cpu, cuda, mps", param_hint="--device")
-    import os
+    from lanczosnet.training.devices import fabric_for as make
 
-    from lightning.fabric import Fabric
-
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    fabric = Fabric(
-        accelerator=device,
-        devices=local,
-        num_nodes=world // local,
-        strategy="ddp" if world > 1 else "auto",
-        precision=precision,  # type: ignore[arg-type]
-    )
-    fabric.launch()
-    return fabric
+    return make(device, precision)
 
 
 def one_graph(data: Any, number: int) -> Any:

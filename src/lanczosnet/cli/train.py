@@ -27,6 +27,7 @@ def train(
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
     split: Annotated[str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, ...")] = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
     split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
@@ -64,21 +65,21 @@ def train(
         split_seed=split_seed,
         seed=seed,
     )
+    folders = [folder] if seeds == 1 else [folder / f"seed-{s}" for s in range(seed, seed + seeds)]
     if overwrite and not resume:
-        clear(folder)
+        for each in folders:
+            clear(each)
+    how = {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    if seeds > 1:
+        with _told_how_to_resume():
+            _train_seeds(plan, seeds, folder, as_json, device=device, precision=precision, data_dir=data_dir, **how)
+        return
     fabric = fabric_for(device, precision)
     prepared = prepare(plan, data_dir)
     with _told_how_to_resume():
-        fitted = _fitted(
-            prepared,
-            folder,
-            fabric,
-            quiet=as_json,
-            tensorboard=tensorboard,
-            resume=resume,
-            checkpoint_seconds=checkpoint_seconds,
-        )
-    _show(plan, folder, fitted, as_json)
+        fitted = _fitted(prepared, folder, fabric, quiet=as_json, tensorboard=tensorboard, **how)
+    if fabric.is_global_zero:
+        _show(plan, folder, fitted, as_json)
 
 
 def _fitted(
@@ -98,6 +99,27 @@ def _fitted(
             log(report)
 
         return run(prepared, folder, fabric=fabric, on_epoch=on_epoch, **how)
+
+
+def _train_seeds(plan: "Plan", count: int, folder: Path, as_json: bool, **how: Any) -> None:
+    """A process per seed; at the end every one's outcome, and mean and deviation."""
+    import statistics
+
+    from lanczosnet.graphs.progress import progress_bar
+    from lanczosnet.training.seeds import run_seeds
+
+    seeds = range(plan.seed, plan.seed + count)
+    outcomes = []
+    with progress_bar(f"Training {count} seeds", count) as advance:
+        for fitted in run_seeds(plan, seeds, folder, **how):
+            outcomes.append(fitted)
+            advance(1)
+    facts: dict[str, Any] = {"model": str(folder), "seeds": list(seeds)}
+    for name in outcomes[0].metrics["test"]:
+        values = [fitted.metrics["test"][name] for fitted in outcomes]
+        facts |= {f"test_{name}": values, f"mean_{name}": statistics.mean(values)}
+        facts |= {f"deviation_{name}": statistics.stdev(values)}
+    print_facts(facts, as_json)
 
 
 @contextmanager

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from lanczosnet.training.loop import EpochReport, Fitted, fit
     from lanczosnet.training.plan import Plan, prepare, run
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
-    from lanczosnet.training.saved import TrainedModel, load
+    from lanczosnet.training.saved import TrainedModel
+    from lanczosnet.training.seeds import run_seeds
     from lanczosnet.training.tasks import Classification, Regression, task_of
 
 _HOME = {
@@ -30,10 +31,10 @@ _HOME = {
     "TrainingError": "errors",
     "architecture_for": "architecture",
     "fit": "loop",
-    "load": "saved",
     "prepare": "plan",
     "recipe": "recipes",
     "run": "plan",
+    "run_seeds": "seeds",
     "task_of": "tasks",
 }
 
@@ -51,10 +52,10 @@ __all__ = [
     "TrainingError",
     "architecture_for",
     "fit",
-    "load",
     "prepare",
     "recipe",
     "run",
+    "run_seeds",
     "task_of",
 ]
 

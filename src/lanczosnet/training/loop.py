@@ -134,7 +134,7 @@ def fit(
         while reason is None:
             on_epoch(trainer.epoch())
             reason = trainer.run.progress.reason_to_stop(recipe)
-            if checkpoints:
+            if checkpoints and fabric.is_global_zero:
                 checkpoints.keep(trainer.run)
         return trainer.finish(reason)
 
@@ -168,7 +168,7 @@ class _Trainer:
         number = self.run.progress.epoch + 1
         order = self._reseed(number)
         losses = [self._step(step) for step in self._steps(self.split.train[order])]
-        train_loss = float(torch.stack(losses).mean())
+        train_loss = float(self.fabric.all_reduce(torch.stack(losses).mean(), reduce_op="mean"))  # type: ignore[arg-type]
         if not math.isfinite(train_loss):
             raise self._diverged(number)
         val_loss, metrics, _ = self._evaluate(self.split.val)

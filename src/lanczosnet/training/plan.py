@@ -114,6 +114,8 @@ def run(
     checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
     if not resume and is_first:
         checkpoint.path.unlink(missing_ok=True)
+    if fabric is not None:
+        fabric.barrier()  # no process looks for a checkpoint before the old one is gone
     network = prepared.architecture.build(prepared.plan.seed)
     try:
         with _metric_lines(folder / METRICS, checkpoint.epoch() if resume else 0, is_first) as note:
