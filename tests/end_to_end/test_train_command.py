@@ -92,6 +92,16 @@ def test_evaluate_takes_other_data(model, tmp_path):
     assert facts["mae"] > 0
 
 
+def test_changed_data_is_not_mistaken_for_the_training_data(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,label\n" + "\n".join(f"{i},{i % 7},{i % 2}" for i in range(40)))
+    invoke("train", path, *TINY, "--data-set", "k=3", "--out", tmp_path / "m")
+    invoke("evaluate", tmp_path / "m")
+    path.write_text("a,b,label\n" + "\n".join(f"{i},{i % 7},{i % 3 % 2}" for i in range(40)))
+    assert "has changed" in str(invoke("evaluate", tmp_path / "m", expect=1).exception)
+    assert json.loads(invoke("evaluate", tmp_path / "m", "--data", path, "--json").stdout)["items"] == 40
+
+
 def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):
     rows = [f"{i},{i % 7},{i % 2}" for i in range(40)]
     (tmp_path / "t.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
@@ -155,9 +165,12 @@ def test_tensorboard_on_request(tmp_path):
 
 
 def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch):
-    settings = ["--set", "learning_rate=1e30", "--set", "warmup_epochs=0", "--set", "epochs=20"]
+    monkeypatch.setattr("lanczosnet.training.loop.learning_rate", lambda recipe, step, _: 1e-2 if step < 3 else 1e38)
+    settings = ["--set", "epochs=20", "--set", "averaging=0"]
     result = invoke("train", "digits", *TINY, *settings, "--out", tmp_path, expect=1)
-    assert "smaller learning_rate" in str(result.exception)
+    assert "the best weights, of epoch 3, are kept. Try a smaller learning_rate" in str(result.exception)
+    assert "accuracy" in invoke("evaluate", tmp_path).stdout
+    assert json.loads((tmp_path / "config.json").read_text())["result"]["stopped"] == "diverged"
 
 
 LONG = ["--set", "epochs=60", "--set", "hidden_channels=16", "--set", "num_steps=5", "--set", "dropout=0.5"]

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -38,7 +37,7 @@ class CheckpointFile:
         """Bring the run to where the file left it; without a file it starts from the beginning."""
         if not self.path.exists():
             return
-        tensors, facts = self._read(next(iter(run.best.values())).device)
+        tensors, facts = self._read()
         differing = [key for key in self.identity if facts["identity"].get(key) != self.identity[key]]
         if differing:
             raise TrainingError(
@@ -46,9 +45,10 @@ class CheckpointFile:
                 "or another folder"
             )
         run.model.load_state_dict(tensors["model"])
-        run.best = tensors["best"]
+        _copy(tensors["best"], run.best)
         if run.average:
-            run.average.weights, run.average.count = tensors["average"], facts["averaged"]
+            _copy(tensors["average"], run.average.weights)
+            run.average.count = facts["averaged"]
         run.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": facts["groups"]})
         progress = facts["progress"]
         rank = progress["best_rank"]
@@ -82,12 +82,12 @@ class CheckpointFile:
 
     def epoch(self) -> int:
         """The last epoch that is kept, 0 without a file."""
-        return self._read(torch.device("cpu"))[1]["progress"]["epoch"] if self.path.exists() else 0
+        return self._read()[1]["progress"]["epoch"] if self.path.exists() else 0
 
-    def _read(self, device: torch.device) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    def _read(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
         groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
         try:
-            with safe_open(self.path, framework="pt", device=str(device)) as file:
+            with safe_open(self.path, framework="pt") as file:
                 facts = json.loads(file.metadata()["run"])
                 for key in file.keys():  # noqa: SIM118 - not a dictionary
                     group, name = key.split("/", 1)
@@ -97,6 +97,12 @@ class CheckpointFile:
         if facts["format"] > FORMAT:
             raise TrainingError(f"{self.path} is of a newer program (format {facts['format']}): update lanczosnet")
         return groups, facts
+
+
+def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
+    """Into the tensors that are there, on whatever device they are."""
+    for name, tensor in target.items():
+        tensor.copy_(source[name])
 
 
 def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:

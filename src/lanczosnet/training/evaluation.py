@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.saved import TrainedModel
-from lanczosnet.training.tasks import Classification, is_classification, targets_of, task_of
+from lanczosnet.training.tasks import Classification, fingerprint, is_classification, targets_of, task_of
 
 
 def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
@@ -18,8 +18,11 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
     about, parts = trained.config["data"], trained.config["split"]
     data = load(about["source"], data_dir=data_dir, **about["options"])
     again = split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
-    if again.hash != parts["hash"]:
-        raise TrainingError(f"{about['source']} has changed since the model was trained: its split is another one")
+    if again.hash != parts["hash"] or fingerprint(data) != about["targets"]:
+        raise TrainingError(
+            f"{about['source']} has changed since the model was trained, and with it what was trained on. "
+            "Pass it with --data to measure on all of it"
+        )
     return data, getattr(again, part)
 
 

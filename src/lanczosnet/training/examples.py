@@ -1,6 +1,7 @@
 """Data on the device, and the steps of an epoch as indices into it."""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -42,7 +43,7 @@ class OneGraph:
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
 
     def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
-        on_device = data.to(device)
+        on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
 
@@ -61,7 +62,7 @@ class ManyGraphs:
 
     def __init__(self, model: nn.Module, data: PackedGraphs, device: torch.device) -> None:
         self.model = model
-        self.graphs = _with_precomputed(model, data).to(device)
+        self.graphs = _with_precomputed(model, data.to(device))
         for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
             prepared(model, self.graphs.batch(numbers), validate=True)
         self.y = self.graphs.graph.get("y")

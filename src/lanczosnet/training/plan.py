@@ -16,7 +16,7 @@ from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.loop import EpochReport, Fitted, fit
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
-from lanczosnet.training.tasks import Task, task_of, with_loss
+from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -54,6 +54,7 @@ class Prepared:
         """What makes a run this run."""
         return {
             "split": self.split.hash,
+            "targets": fingerprint(self.data),
             "architecture": self.architecture.described(),
             "recipe": self.recipe.settings(),
             "seed": self.plan.seed,
@@ -151,7 +152,12 @@ def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
     plan, parts = prepared.plan, prepared.split
     sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
     return {
-        "data": {"source": plan.source, "options": plan.data_options, **data_description(prepared.data)},
+        "data": {
+            "source": plan.source,
+            "options": plan.data_options,
+            "targets": fingerprint(prepared.data),
+            **data_description(prepared.data),
+        },
         "split": {"kind": parts.kind, "fraction": parts.fraction, "seed": plan.split_seed, "hash": parts.hash, **sizes},
         "training": {"recipe": plan.recipe, "settings": prepared.recipe.settings(), "seed": plan.seed},
         "result": asdict(fitted),
@@ -162,6 +168,7 @@ def _done(prepared: Prepared, folder: Path) -> Fitted:
     config = read_config(folder)
     found = {
         "split": config["split"]["hash"],
+        "targets": config["data"]["targets"],
         "architecture": config["architecture"],
         "recipe": config["training"]["settings"],
         "seed": config["training"]["seed"],

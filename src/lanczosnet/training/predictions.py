@@ -1,6 +1,7 @@
 """From SMILES, graphs or tables to predictions, in order."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +73,7 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     network.eval()
     weight = next(network.parameters())
     _check_types(network, data.x)
-    return network(prepared(network, data.to(weight.device), validate=True)).float().cpu()
+    return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 
 def _check_types(network: nn.Module, x: Tensor | None) -> None:

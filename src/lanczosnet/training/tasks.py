@@ -4,6 +4,7 @@ A task sees outputs `[item, out_channels]` and targets `[item, target]`, where a
 targets are NaN or, for classes, negative; they neither count in a loss nor in a metric.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -148,6 +149,11 @@ def targets_of(data: Data | PackedGraphs) -> Tensor:
 
 def is_classification(data: Data | PackedGraphs) -> bool:
     return _about(data, "task") == "classification" or not targets_of(data).is_floating_point()
+
+
+def fingerprint(data: Data | PackedGraphs) -> str:
+    """Sixteen hex digits that change with the targets. Features and edges may differ by rounding between machines."""
+    return hashlib.sha256(targets_of(data).cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
 
 
 def described(task: Task) -> dict[str, Any]:

@@ -158,6 +158,15 @@ def test_precomputed_pairs_change_no_output():
     assert torch.equal(torch.cat([s.y for s in steps]).nan_to_num(), data.y[order].nan_to_num())
 
 
+def test_training_leaves_the_callers_data_as_it_was(device):
+    data = communities()
+    x, keys = data.x, set(data.keys())
+    model = architecture_for(data, task_of(data, torch.arange(9)), "lanczosnet", SMALL).build().to(device)
+    OneGraph(model, data, device)
+    assert data.x is x
+    assert set(data.keys()) == keys
+
+
 @pytest.mark.parametrize("data", [communities(), packed_molecules(11)], ids=["nodes", "graphs"])
 def test_processes_share_a_batch_without_overlap(data):
     task = task_of(data, torch.arange(9))
