@@ -52,6 +52,7 @@ class GraphInputs(NamedTuple):
         return signal if self.layout is None else self.layout.unpad(signal)
 
 
+@torch.compiler.disable
 def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> GraphInputs:
     """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch."""
     x = data.x
