@@ -1,5 +1,6 @@
 """One weight matrix or message function per edge type, on lists of edges as PyG has them."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -55,7 +56,19 @@ class EdgeTypeConv(nn.Module):
 
 
 class WithEdgeTypes(nn.Module):
-    """A convolution of the simple graph plus one hop per edge type; without types, the convolution alone."""
+    """A convolution of the simple graph plus one hop per edge type; without types, the convolution alone.
+
+    All weights start as one Glorot matrix of the concatenation of their inputs: as many separate ones, added up, would
+    let the states grow from layer to layer.
+
+    Args:
+        convolution: of the simple graph, one of PyG's.
+        in_channels: size of each input.
+        out_channels: size of each output.
+        num_types: T.
+        num_terms: how many products with a weight matrix the convolution adds up.
+        aggregation: over the neighbours of each type.
+    """
 
     def __init__(
         self,
@@ -63,16 +76,21 @@ class WithEdgeTypes(nn.Module):
         in_channels: int,
         out_channels: int,
         num_types: int,
+        *,
+        num_terms: int = 1,
         aggregation: Aggregation = "sum",
     ) -> None:
         super().__init__()
         self.simple = convolution
         self.typed = EdgeTypeConv(in_channels, out_channels, num_types, aggregation) if num_types else None
+        self.bound = math.sqrt(6 / ((num_terms + num_types) * in_channels + out_channels))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        for module in (self.simple, self.typed):
-            if module is not None:
-                module.reset_parameters()  # type: ignore[operator]
+        self.simple.reset_parameters()  # type: ignore[operator]
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                nn.init.uniform_(parameter, -self.bound, self.bound)
 
     def forward(self, x: Tensor, simple: Sequence[Any], types: Sequence[Edges]) -> Tensor:
         """`simple` is what the convolution takes besides x."""

@@ -37,8 +37,9 @@ class ChebyNet(EdgeNetwork):
         super().__init__(in_channels, hidden_channels, out_channels, **common)
         if polynomial_order < 0:
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
+        num_terms = polynomial_order + 1
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(ChebConv(*width, K=polynomial_order + 1), *width, self.num_edge_types)
+            WithEdgeTypes(ChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 

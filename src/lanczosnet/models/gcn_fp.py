@@ -46,7 +46,7 @@ class GCNFP(EdgeNetwork):
             return MFConv(inside, outside, max_degree) if max_degree else GCNConv(inside, outside, normalize=False)
 
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(convolution(*width), *width, self.num_edge_types)
+            WithEdgeTypes(convolution(*width), *width, self.num_edge_types, num_terms=2 if max_degree else 1)
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 

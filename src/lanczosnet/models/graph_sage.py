@@ -47,7 +47,7 @@ class GraphSAGE(EdgeNetwork):
         self.num_neighbors = num_neighbors
         self.normalize = normalize
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(SAGEConv(*width), *width, self.num_edge_types, "mean")
+            WithEdgeTypes(SAGEConv(*width), *width, self.num_edge_types, num_terms=2, aggregation="mean")
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
