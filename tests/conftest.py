@@ -4,6 +4,9 @@ import contextlib
 import os
 from pathlib import Path
 
+# Test processes already share the cores; with several threads each, OpenMP spends its time waiting for its turn.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 import torch
 

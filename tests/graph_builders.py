@@ -127,5 +127,14 @@ def orthogonality_error(basis: Tensor, steps: Tensor | int | None = None) -> flo
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
-    value, reference = value.double(), reference.double()
+    value, reference = value.detach().double(), reference.detach().double()
     return float((value - reference).norm() / reference.norm())
+
+
+def assert_reproduced(result: Tensor, expected: Tensor) -> None:
+    """The same numbers: to the bit on the CPU, up to the order of sums on a GPU (but never to half precision)."""
+    if result.is_cuda:
+        eps = torch.finfo(result.dtype).eps
+        torch.testing.assert_close(result, expected, atol=64 * eps, rtol=64 * eps)
+    else:
+        assert torch.equal(result, expected)

@@ -1,7 +1,8 @@
 """From a spectrum to a response: scales, polynomial filters on S, learned filters on Ritz values and on T."""
 
 from lanczosnet.filters.fourier import (
-    PackedBasis,
+    PaddedBasis,
+    RaggedBasis,
     SpectralBasis,
     WholeBasis,
     fourier_transform,
@@ -21,8 +22,9 @@ __all__ = [
     "AnchoredFilter",
     "EntrywiseTridiagonalFilter",
     "MLPFilter",
-    "PackedBasis",
+    "PaddedBasis",
     "PowerFilter",
+    "RaggedBasis",
     "Scales",
     "SpectralBasis",
     "SpectralTridiagonalFilter",

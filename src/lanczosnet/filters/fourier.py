@@ -9,22 +9,24 @@ from lanczosnet.krylov import RitzPairs
 
 
 class SpectralBasis(Protocol):
-    """Ritz pairs, ready to transform signals. `frequency` stands for one axis, or for [graph, step]."""
+    """Ritz pairs, ready to transform signals. The frequencies of all graphs that exist stand in one row."""
 
-    values: Tensor  # [..., frequency]
+    values: Tensor  # [frequency]
 
     def transform(self, signal: Tensor) -> Tensor:
-        """V^T X: `[..., node, channel]` -> `[..., frequency, channel]`."""
+        """V^T X: `[..., node, channel]` -> `[frequency, channel]`."""
 
     def inverse(self, spectrum: Tensor) -> Tensor:
-        """V Y: `[..., frequency, channel]` -> `[..., node, channel]`."""
+        """V Y: `[frequency, channel]` -> `[..., node, channel]`."""
 
 
 def spectral_basis(pairs: RitzPairs) -> SpectralBasis:
     """The transform of some Ritz pairs: one graph, a padded batch, or ragged graphs and components."""
-    if pairs.segment is None:
-        return WholeBasis(pairs.values, pairs.vectors)
-    return PackedBasis(pairs)
+    if pairs.segment is not None:
+        return RaggedBasis(pairs)
+    if pairs.vectors.dim() == 3:
+        return PaddedBasis(pairs)
+    return WholeBasis(pairs.values, pairs.vectors)
 
 
 def fourier_transform(pairs: RitzPairs, signal: Tensor) -> Tensor:
@@ -38,7 +40,7 @@ def inverse_fourier_transform(pairs: RitzPairs, spectrum: Tensor) -> Tensor:
 
 
 class WholeBasis:
-    """One graph, vectors `[node, step]`, or a padded batch `[graph, node, step]`."""
+    """One graph, vectors `[node, step]`."""
 
     def __init__(self, values: Tensor, vectors: Tensor) -> None:
         self.values = values
@@ -51,16 +53,35 @@ class WholeBasis:
         return self.vectors @ spectrum
 
 
-class PackedBasis:
-    """Ragged graphs or components: the pairs that exist, all in one row of frequencies.
+class PaddedBasis:
+    """A padded batch, vectors `[graph, node, step]`: steps past a graph's rank are left out of the row.
 
-    V is block-diagonal, one block per component, and is kept as a sparse matrix; padding would cost as many
-    frequencies as K per component, more than there are nodes where components are small. Gradients reach signals only.
+    A fifth of the frequencies of a batch of molecules are such padding, and what follows costs in proportion.
+    """
+
+    def __init__(self, pairs: RitzPairs) -> None:
+        self.vectors = pairs.vectors
+        self.place = _existing(pairs).flatten().nonzero().squeeze(1)
+        self.values = pairs.values.flatten()[self.place]
+
+    def transform(self, signal: Tensor) -> Tensor:
+        return (self.vectors.mT @ signal).flatten(0, 1).index_select(0, self.place)
+
+    def inverse(self, spectrum: Tensor) -> Tensor:
+        graphs, _, steps = self.vectors.shape
+        padded = spectrum.new_zeros(graphs * steps, spectrum.shape[-1]).index_copy(0, self.place, spectrum)
+        return self.vectors @ padded.view(graphs, steps, -1).to(self.vectors.dtype)
+
+
+class RaggedBasis:
+    """Ragged graphs or components, vectors `[node, step]`: V is block-diagonal and kept as a sparse matrix.
+
+    Gradients reach signals only.
     """
 
     def __init__(self, pairs: RitzPairs) -> None:
         assert pairs.segment is not None
-        exists = torch.arange(pairs.values.shape[-1], device=pairs.values.device) < pairs.rank.unsqueeze(-1)
+        exists = _existing(pairs)
         self.values = pairs.values[exists]
         frequency = (exists.flatten().cumsum(0) - 1).view_as(exists)
         node, step = exists[pairs.segment].nonzero(as_tuple=True)
@@ -76,6 +97,11 @@ class PackedBasis:
 
     def inverse(self, spectrum: Tensor) -> Tensor:
         return _ConstantProduct.apply(spectrum, self._vectors, self._transposed)
+
+
+def _existing(pairs: RitzPairs) -> Tensor:
+    """Which pairs are not padding, `[graph, step]`."""
+    return torch.arange(pairs.values.shape[-1], device=pairs.values.device) < pairs.rank.unsqueeze(-1)
 
 
 def _csr(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from lanczosnet.affinity import Operator
 from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
-from lanczosnet.krylov.iteration import FreshVector, PreallocatedBasis, inverse, iterate
+from lanczosnet.krylov.iteration import Breakdown, FreshVector, PreallocatedBasis, inverse, iterate
 from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
@@ -28,14 +28,16 @@ class LanczosWithAdjoint(torch.autograd.Function):
         operator: Operator,
         num_steps: int,
         inner: InnerProduct,
-        scale: Tensor,
+        breakdown: Breakdown,
         fresh_vector: FreshVector | None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
-            block, found = iterate_small_graph(operator, start, num_steps, scale)
+            block, found = iterate_small_graph(operator, start, num_steps, breakdown)
         else:
             basis = PreallocatedBasis(start, num_steps + 1)
-            found = iterate(operator.product, start, num_steps, inner, basis, scale=scale, fresh_vector=fresh_vector)
+            found = iterate(
+                operator.product, start, num_steps, inner, basis, breakdown=breakdown, fresh_vector=fresh_vector
+            )
             block = basis.block
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts = fresh_vector is not None

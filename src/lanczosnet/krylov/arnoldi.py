@@ -11,7 +11,6 @@ from lanczosnet.krylov.iteration import (
     Basis,
     PreallocatedBasis,
     RecordedBasis,
-    breakdown_threshold,
     inverse,
     orthogonalized,
 )
@@ -59,7 +58,7 @@ def _iterate(setup: Setup, num_steps: int, basis: Basis) -> tuple[Tensor, Tensor
     for step in range(num_steps):
         image = setup.product(vector)
         if step == 0:
-            threshold = breakdown_threshold(setup.scale, image, inner)
+            threshold = setup.breakdown.threshold(image, inner)
         residual, overlap = orthogonalized(image, basis.matrix(), inner)
         length = inner.norm(residual)
         goes_on = length > threshold

@@ -46,7 +46,7 @@ def _exact_pairs(
     index[small] = torch.arange(len(small), device=operator.device)
 
     row, column = operator.row.long(), operator.column.long()
-    entry = is_small[row]
+    entry = is_small[row] & (segment[row] == segment[column])  # a stored zero may lie between components
     row, column = row[entry], column[entry]
     matrix = operator.values.new_zeros(len(small), width, width, dtype=torch.float64)
     matrix[index[segment[row]], place[row], place[column]] = operator.values[entry].double()

@@ -15,13 +15,14 @@ class ErrorBound(NamedTuple):
     """Frobenius norms. error^2 = projection_error^2 + residual^2, and projection_error <= bound.
 
     The proof of Theorem 1 uses S Q = Q T, which drops the residual beta_K; the bound therefore holds for the projection
-    error ||S (I - Q Q^T)||, and for the error itself with the residual added.
+    error ||S (I - Q Q^T)||, and for the error itself with the residual added. The theorem's product is printed with the
+    index j throughout; the lemma that it rests on has i there, k = 1..i-1 and lambda_i, and only so is it a bound.
     """
 
     error: float  # ||S - Q T Q^T||
     projection_error: float  # ||S (I - Q Q^T)||
     residual: float  # beta_K
-    bound: float  # the right-hand side of Theorem 1, under the root, at its best j
+    bound: float  # the right-hand side of Theorem 1 (with the lemma's product), under the root, at its best j
 
 
 def approximation_error(operator: Operator, result: Tridiagonalization) -> Tensor:
@@ -73,10 +74,12 @@ def _admissible(num_nodes: int, num_steps: int) -> range:
 
 
 def _squared_bound(eigenvalues: Tensor, overlap: Tensor, num_steps: int, j: int) -> float:
-    """The right-hand side of Theorem 1 as printed; eigenvalues fall, `overlap` is U^T v."""
+    """The right-hand side of Theorem 1, with the lemma's product; eigenvalues fall, `overlap` is U^T v."""
     leading = eigenvalues[:j]
     lowest = eigenvalues[-1]
-    growth = ((leading[:-1] - lowest) / (leading[:-1] - leading[-1])).prod()
+    is_earlier = torch.ones(j, j, dtype=torch.bool, device=eigenvalues.device).triu(1)  # k before i
+    factors = (leading.unsqueeze(1) - lowest) / (leading.unsqueeze(1) - leading)
+    growth = torch.where(is_earlier, factors, torch.ones_like(factors)).prod(0)
     sine = (1.0 - overlap.square().cumsum(0)[:j]).clamp(min=0.0).sqrt()
     gap = (leading - eigenvalues[1 : j + 1]) / (eigenvalues[1 : j + 1] - lowest)
     degree = num_steps - torch.arange(1, j + 1, dtype=torch.float64, device=eigenvalues.device)

@@ -9,6 +9,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+# Matrix products on the CPU add float32 numbers one after the other, and over a million nodes lose three digits.
+# Sums over more nodes than this are put together in float64; it costs nothing.
+LONGEST_FLOAT32_SUM = 2**15
+
 
 class InnerProduct(Protocol):
     def project(self, basis: Tensor, vector: Tensor) -> Tensor:
@@ -34,7 +38,12 @@ class WholeInnerProduct:
     """Every leading index is one graph: a single graph `[node]` or a dense batch `[graph, node]`."""
 
     def project(self, basis: Tensor, vector: Tensor) -> Tensor:
-        return (basis @ vector.unsqueeze(-1)).squeeze(-1) if vector.dim() > 1 else basis @ vector
+        if vector.dim() > 1:
+            return (basis @ vector.unsqueeze(-1)).squeeze(-1)
+        if vector.is_cuda or vector.dtype == torch.float64 or len(vector) <= LONGEST_FLOAT32_SUM:
+            return basis @ vector
+        pieces = zip(basis.split(LONGEST_FLOAT32_SUM, -1), vector.split(LONGEST_FLOAT32_SUM), strict=True)
+        return torch.stack([part @ piece for part, piece in pieces]).sum(0, dtype=torch.float64).to(vector.dtype)
 
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         if coefficients.dim() == 1:
@@ -64,7 +73,7 @@ class SegmentInnerProduct:
         self.num_segments = num_segments
 
     def project(self, basis: Tensor, vector: Tensor) -> Tensor:
-        return self._sum((basis * vector).mT)
+        return self._sum((basis * vector).mT.double()).to(vector.dtype)
 
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         return (basis * coefficients.mT.index_select(1, self.segment)).sum(0)

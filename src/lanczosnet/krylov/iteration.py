@@ -15,6 +15,8 @@ from lanczosnet.krylov.inner_product import InnerProduct
 # Relative to the operator's norm. In float64 this tells breakdown from a small coefficient on all of QM8;
 # in float32 no threshold does, which is why small graphs are iterated in float64.
 BREAKDOWN_TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-5}
+# What the rounding of a float32 operator leaves of an exact breakdown, even if the iteration runs in float64.
+ROUNDED_INPUT_TOLERANCE = 1e-6
 
 Product = Callable[[Tensor], Tensor]
 FreshVector = Callable[[], Tensor]
@@ -61,6 +63,22 @@ class RecordedBasis:
         return torch.stack(self.vectors, dim=-2)
 
 
+class Breakdown(NamedTuple):
+    """When a residual is nothing but rounding."""
+
+    scale: Tensor  # [graph], a lower bound on the operator's norm
+    tolerance: float  # relative to the norm
+
+    def threshold(self, first_image: Tensor, inner: InnerProduct) -> Tensor:
+        """The length that a residual must exceed, per graph."""
+        return self.tolerance * torch.maximum(self.scale, inner.norm(first_image).detach())
+
+
+def breakdown_tolerance(working_dtype: torch.dtype, input_dtype: torch.dtype) -> float:
+    tolerance = BREAKDOWN_TOLERANCE[working_dtype]
+    return tolerance if input_dtype == torch.float64 else max(tolerance, ROUNDED_INPUT_TOLERANCE)
+
+
 class Coefficients(NamedTuple):
     """What the iteration found, besides the basis: `[graph, step]` each."""
 
@@ -76,14 +94,14 @@ def iterate(
     inner: InnerProduct,
     basis: Basis,
     *,
-    scale: Tensor,
+    breakdown: Breakdown,
     reorthogonalize: bool = True,
     fresh_vector: FreshVector | None = None,
 ) -> Coefficients:
     """Fill `basis` with num_steps + 1 Lanczos vectors from a unit (or zero) start vector.
 
-    `scale` is a lower bound on the operator's norm, against which a residual counts as nothing. Every tensor operation
-    of the loop costs as much as a product with a small graph: it has no more of them than it needs.
+    Every tensor operation of the loop costs as much as a product with a small graph: it has no more of them than it
+    needs.
     """
     present = [inner.norm(start) > 0]
     if fresh_vector is not None and not bool(present[0].all()):
@@ -95,7 +113,7 @@ def iterate(
     for step in range(num_steps):
         residual = product(vector)
         if step == 0:
-            threshold = breakdown_threshold(scale, residual, inner)
+            threshold = breakdown.threshold(residual, inner)
         if reorthogonalize:
             residual, overlap = orthogonalized(residual, basis.matrix(), inner)
             gamma = overlap[..., -1]
@@ -118,11 +136,6 @@ def iterate(
     reached = torch.stack(present, -1)
     off_diagonal = torch.stack(lengths, -1) * reached[..., 1:]
     return Coefficients(torch.stack(diagonal, -1), off_diagonal.to(start.dtype), reached[..., :-1].sum(-1))
-
-
-def breakdown_threshold(scale: Tensor, first_image: Tensor, inner: InnerProduct) -> Tensor:
-    """The length under which a residual is nothing but rounding, per graph."""
-    return BREAKDOWN_TOLERANCE[first_image.dtype] * torch.maximum(scale, inner.norm(first_image).detach())
 
 
 def inverse(length: Tensor, is_valid: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def lanczos(
         setup = prepare(operator, start, num_steps, segment, working_dtype)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
         if setup.operator is not None and gradient == "adjoint" and reorthogonalize:
-            arguments = setup.operator, num_steps, setup.inner, setup.scale, fresh_vector
+            arguments = setup.operator, num_steps, setup.inner, setup.breakdown, fresh_vector
             basis, *found = LanczosWithAdjoint.apply(setup.operator.values, setup.start, *arguments)
             coefficients = Coefficients(*found)
         else:
@@ -97,7 +97,7 @@ def _recorded(
         num_steps,
         setup.inner,
         basis,
-        scale=setup.scale,
+        breakdown=setup.breakdown,
         reorthogonalize=reorthogonalize,
         fresh_vector=fresh_vector,
     )

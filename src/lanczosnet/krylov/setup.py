@@ -9,11 +9,12 @@ from torch import Tensor
 from lanczosnet.affinity import Operator
 from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
-from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, unit
+from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdown_tolerance, unit
 
-# Up to this many entries of Q the iteration runs in float64, whatever the input's type: it costs little, and only
-# there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient.
-SMALL_BASIS = 2**21
+# Graphs with up to this many entries of Q are iterated in float64, whatever the input's type: it costs little, and only
+# there can an exhausted Krylov space, the normal case for small graphs, be told from a small coefficient. It counts the
+# largest graph of a batch, not the batch: what a graph's result is must not depend on its company.
+SMALL_BASIS = 2**18
 
 Product = Callable[[Tensor], Tensor]
 
@@ -22,7 +23,7 @@ class Setup(NamedTuple):
     operator: Operator | None  # in the working type; None for a product function
     product: Product
     start: Tensor  # of unit length, or zero, per graph
-    scale: Tensor  # a lower bound on the operator's norm
+    breakdown: Breakdown
     inner: InnerProduct
     segment: Tensor | None
     dtype: torch.dtype  # of the results
@@ -60,12 +61,14 @@ def _prepare_operator(
     _check(start, operator.dtype, segment)
     dtype = operator.dtype
     if working_dtype is None:
-        working_dtype = torch.float64 if start.numel() * num_steps <= SMALL_BASIS else dtype
+        num_nodes = start.shape[-1] if segment is None or not start.numel() else int(segment.bincount().max())
+        working_dtype = torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
     scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
-    return Setup(operator, operator.product, first, scale, inner, segment, dtype)
+    breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
+    return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)
 
 
 def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
@@ -87,7 +90,8 @@ def _prepare_function(
     inner = inner_product(segment, None)
     first = unit(start.to(working_dtype), inner)
     scale = inner.norm(product(first)).detach()
-    return Setup(None, product, first, scale, inner, segment, start.dtype)
+    breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, start.dtype))
+    return Setup(None, product, first, breakdown, inner, segment, start.dtype)
 
 
 def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:

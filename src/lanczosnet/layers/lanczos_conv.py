@@ -183,5 +183,5 @@ def _long_scales(x: Tensor, spectrum: GraphSpectrum, response: Tensor, weights: 
     """sum_i V f_i(R) V^T X W_i = V sum_i f_i(R) (V^T X) W_i: one pass through the K-dimensional space."""
     assert spectrum.basis is not None
     coefficients = spectrum.basis.transform(x)
-    spread = response.unsqueeze(-1) * coefficients.unsqueeze(-2)  # [..., frequency, scale, in_channels]
+    spread = response.unsqueeze(-1) * coefficients.unsqueeze(-2)  # [frequency, scale, in_channels]
     return spectrum.basis.inverse(spread.flatten(-2) @ weights.flatten(0, 1))

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
-from lanczosnet.filters import WholeBasis, spectral_basis
+from lanczosnet.filters import spectral_basis
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
@@ -92,10 +92,9 @@ class LanczosNet(nn.Module):
         basis = None
         if self.needs_pairs:
             pairs = self._pairs(inputs, S)
-            if inputs.layout is None:
-                basis = spectral_basis(pairs)
-            else:
-                basis = WholeBasis(pairs.values, inputs.layout.pad(pairs.vectors))
+            if inputs.layout is not None:
+                pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
+            basis = spectral_basis(pairs)
         return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
 
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:

@@ -266,14 +266,13 @@ def test_the_random_start_vector_depends_on_the_seed_alone() -> None:
 
 
 def test_the_published_recurrence_without_reorthogonalisation_is_selectable() -> None:
-    graph, large = node_graph(), slice(0, 70)
+    graph = node_graph()
     network = node_network("AdaLanczosNet", exact_up_to=0, reorthogonalize=False)
     out = network(graph)
     out.sum().backward()
     safe = node_network("AdaLanczosNet", exact_up_to=0)(graph)
-    torch.testing.assert_close(out[large], safe[large], atol=1e-3, rtol=1e-2)
-    # Past the four nodes of the last path only rounding is left, which nothing keeps orthogonal.
-    assert not torch.allclose(out[80:84], safe[80:84], atol=1e-3)
+    torch.testing.assert_close(out, safe, atol=1e-3, rtol=1e-2)
+    assert not out.equal(safe)  # fewer operations, seen in the last bits
 
 
 def test_adalanczosnet_learns_its_embeddings_through_the_affinity_alone() -> None:
