@@ -133,8 +133,9 @@ ROWS: tuple[Row, ...] = (
         "gcnfp",
         {**_MOLECULES},
         why=(
-            "Seven layers as the appendix says of all convolutions; the code's configuration has three. One weight for "
-            "all degrees as in the code; the cited work has one per degree (max_degree)."
+            "Seven layers as the appendix says of all convolutions; the code's configuration has three, with Glorot's "
+            "weights, which at seven saturate the readout's gate: here they start at a third. One weight for all "
+            "degrees as in the code; the cited work has one per degree (max_degree)."
         ),
     ),
     Row(

@@ -68,6 +68,7 @@ class WithEdgeTypes(nn.Module):
         num_types: T.
         num_terms: how many products with a weight matrix the convolution adds up.
         aggregation: over the neighbours of each type.
+        gain: of the initial weights.
     """
 
     def __init__(
@@ -79,11 +80,12 @@ class WithEdgeTypes(nn.Module):
         *,
         num_terms: int = 1,
         aggregation: Aggregation = "sum",
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
         self.simple = convolution
         self.typed = EdgeTypeConv(in_channels, out_channels, num_types, aggregation) if num_types else None
-        self.bound = math.sqrt(6 / ((num_terms + num_types) * in_channels + out_channels))
+        self.bound = gain * math.sqrt(6 / ((num_terms + num_types) * in_channels + out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -57,12 +57,14 @@ def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -
     x = node_input(data, validate=validate)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
+    weight = getattr(data, "edge_weight", None)
     A = adjacency(
         data.edge_index,
-        getattr(data, "edge_weight", None),
+        weight,
         num_nodes=num_nodes,
         batch=batch,
         num_graphs=None if batch is None else num_graphs,
+        dtype=torch.float64 if weight is None and x.dtype == torch.float64 else None,
         validate=validate,
     )
     assert isinstance(A, SparseOperator)

@@ -11,6 +11,10 @@ from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
 from lanczosnet.models.widths import layer_widths
 
+# About one over the number of states that a sum in a molecule adds up: with Glorot's weights as they are, the states
+# grow threefold per layer, and over seven layers the gate of the readout saturates before anything is learned.
+INITIAL_GAIN = 1 / 3
+
 
 class GCNFP(EdgeNetwork):
     """X' = relu(sum_c (A_c + I) X W_c): neighbours and the node itself are added up, unweighted.
@@ -46,7 +50,9 @@ class GCNFP(EdgeNetwork):
             return MFConv(inside, outside, max_degree) if max_degree else GCNConv(inside, outside, normalize=False)
 
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(convolution(*width), *width, self.num_edge_types, num_terms=2 if max_degree else 1)
+            WithEdgeTypes(
+                convolution(*width), *width, self.num_edge_types, num_terms=2 if max_degree else 1, gain=INITIAL_GAIN
+            )
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
