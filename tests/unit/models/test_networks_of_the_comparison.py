@@ -361,3 +361,16 @@ def test_bad_options_say_what_was_given_and_what_to_do(kind: type, options: dict
         kind(4, 8, 3, **options)
     with pytest.raises(ValueError, match="num_partitions must be at least 1, but is 0"):
         AddPartition(0)
+
+
+def test_the_states_of_seven_layers_of_gcn_fp_do_not_grow_though_its_sums_are_not_normalised() -> None:
+    torch.manual_seed(0)
+    network = GCNFP(NUM_NODE_TYPES, 64, 2, 7, readout="gated", **TYPED)
+    inputs = network.prepare(batched(molecules((12, 15, 18))))
+    simple, *types = inputs.channels
+    x, sizes = network.encoder(inputs.x), []
+    for convolution in network.convolutions:
+        x = convolution(x, simple, types).relu()
+        sizes.append(x.square().mean().sqrt().item())
+    assert max(sizes) < 2
+    assert min(sizes) > 0.02
