@@ -46,8 +46,8 @@ def random_edges(num_nodes: int, seed: int = 0, *, mean_degree: float = 4.0) -> 
 
 
 def random_weights(edge_index: Tensor, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Positive weights, equal for an edge and its reverse."""
-    lower, upper = edge_index.amin(0), edge_index.amax(0)
+    """Positive weights on the CPU, equal for an edge and its reverse."""
+    lower, upper = edge_index.cpu().amin(0), edge_index.cpu().amax(0)
     _, pair = torch.unique(torch.stack([lower, upper]), dim=1, return_inverse=True)
     count = int(pair.max()) + 1 if pair.numel() else 0
     return (0.2 + torch.rand(count, generator=generator(seed), dtype=torch.float64))[pair].to(dtype)

@@ -1,46 +1,23 @@
-"""The real graphs, read from trusted test files."""
+"""The real graphs, as tensors."""
 
-import csv
-from functools import lru_cache
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity import adjacency
+from lanczosnet.graphs import load
+
 
 def planetoid(folder: Path, name: str) -> tuple[Tensor, Tensor]:
     """Features `[node, channel]` and edge_index of a citation graph."""
-    from torch_geometric.io import read_planetoid_data
-
-    data = read_planetoid_data(str(folder / "planetoid"), name)
+    data = load(name, data_dir=folder)
     return data.x, data.edge_index
 
 
-@lru_cache(maxsize=1)
-def molecules(folder: Path) -> list[Tensor]:
-    """The binary adjacency, float32, of every QM8 molecule with its hydrogens."""
-    from rdkit import Chem
-
-    options = Chem.SmilesParserParams()
-    options.removeHs = False
-    with open(folder / "qm8" / "qm8.csv", encoding="utf-8") as lines:
-        smiles = [row["smiles"] for row in csv.DictReader(lines)]
-    return [_adjacency(Chem.MolFromSmiles(text, options)) for text in smiles]
-
-
-def _adjacency(molecule) -> Tensor:
-    matrix = torch.zeros(molecule.GetNumAtoms(), molecule.GetNumAtoms())
-    for bond in molecule.GetBonds():
-        i, j = bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()
-        matrix[i, j] = matrix[j, i] = 1.0
-    return matrix
-
-
-def padded_batch(matrices: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Matrices of many sizes as `[graph, node, node]` with zeros, and which rows are nodes."""
-    size = torch.tensor([len(matrix) for matrix in matrices])
-    width = int(size.max())
-    batch = torch.zeros(len(matrices), width, width)
-    for place, matrix in enumerate(matrices):
-        batch[place, : len(matrix), : len(matrix)] = matrix
-    return batch, torch.arange(width) < size[:, None]
+def molecules(folder: Path) -> tuple[Tensor, Tensor]:
+    """The binary adjacency of every QM8 molecule with hydrogens, `[graph, node, node]`, and which rows are atoms."""
+    packed = load("qm8", data_dir=folder)
+    together = packed.batch(torch.arange(len(packed)))
+    padded = adjacency(together.edge_index, batch=together.batch, num_graphs=len(packed)).padded()
+    return padded.dense(), padded.mask

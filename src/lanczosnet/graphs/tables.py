@@ -149,7 +149,9 @@ def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool) -> Te
     import pandas as pd
 
     numbers = np.array(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    wrong = ~np.isfinite(numbers) & ~(column.isna().to_numpy() if missing else False)
+    wrong = ~np.isfinite(numbers)
+    if missing:
+        wrong &= column.notna().to_numpy()
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise DataError(

@@ -6,14 +6,14 @@ import torch
 from graph_builders import both_ways, generator, orthogonality_error
 from lanczosnet.affinity import adjacency, normalized
 from lanczosnet.krylov import lanczos, ritz, start, tridiagonal_matrix
-from real_graphs import molecules, padded_batch
+from real_graphs import molecules
 
 
 @pytest.fixture(scope="module")
-def qm8(real_data):
+def qm8(qm8_folder):
     """The padded adjacency, its mask, and the number of distinct eigenvalues of every molecule's S."""
     pytest.importorskip("rdkit")
-    matrix, mask = padded_batch(molecules(real_data))
+    matrix, mask = molecules(qm8_folder)
     dense = normalized(adjacency(matrix.double(), mask=mask)).dense()
     padding = torch.diag_embed((~mask).double())
     eigenvalues = torch.linalg.eigvalsh(dense - 3 * padding).flip(-1)  # padding at -3, below the spectrum
