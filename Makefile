@@ -41,6 +41,7 @@ format: $(READY) ## let ruff rewrite what it can
 bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/lanczos.py
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/models.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
