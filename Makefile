@@ -20,8 +20,8 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet -c constraints.txt -e '.[chem,dev]'
 	touch $@
 
-demo: $(READY) ## run a small Lanczos example
-	$(BIN)/python examples/lanczos.py
+demo: $(READY) ## train three networks on handwritten digits, draw and report
+	$(BIN)/lanczosnet demo
 
 test: lint ## lint, check types, run every test
 	$(BIN)/python -m pytest -n 2
@@ -40,8 +40,10 @@ format: $(READY) ## let ruff rewrite what it can
 
 bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/lanczos.py
+	$(BIN)/python benchmarks/convolution.py
 	$(BIN)/python benchmarks/data.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/training.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

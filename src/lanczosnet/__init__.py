@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanczosnet.diffusion_maps import DiffusionMap
+    from lanczosnet.training.saved import load
 
 try:
     __version__ = version("lanczosnet")
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+source"
 
-__all__ = ["DiffusionMap", "__version__"]
+__all__ = ["DiffusionMap", "__version__", "load"]
 
 # Names offered here, and the room each lives in. Importing `lanczosnet` loads none of them, hence no torch.
 _ROOM_OF = {
     "DiffusionMap": "lanczosnet.diffusion_maps",
+    "load": "lanczosnet.training.saved",
 }
 
 

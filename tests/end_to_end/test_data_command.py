@@ -25,7 +25,17 @@ main()
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["data", "--help"], ["data", "list"], ["data", "info", "coar"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["data", "--help"],
+        ["data", "list"],
+        ["data", "info", "coar"],
+        ["train", "coar"],
+        ["train", "--help"],
+    ],
+)
 def test_help_lists_and_mistakes_come_at_once(tmp_path, arguments):
     """They load nothing heavy; the time itself depends on what else the machine does."""
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}

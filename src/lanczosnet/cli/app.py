@@ -10,6 +10,13 @@ import typer
 
 from lanczosnet import __version__
 from lanczosnet.cli import data
+from lanczosnet.cli.demo import demo
+from lanczosnet.cli.doctor import doctor
+from lanczosnet.cli.embed import embed
+from lanczosnet.cli.evaluate import evaluate
+from lanczosnet.cli.predict import predict
+from lanczosnet.cli.spectrum import spectrum
+from lanczosnet.cli.train import train
 
 app = typer.Typer(
     name="lanczosnet",
@@ -18,6 +25,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+for verb in (demo, train, evaluate, predict, spectrum, embed, doctor):
+    app.command()(verb)
 app.add_typer(data.app, name="data")
 
 

@@ -1,13 +1,11 @@
 """`lanczosnet data`: list, fetch, verify and describe data sets."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from lanczosnet.cli.printing import print_facts, print_rows
 
 app = typer.Typer(no_args_is_help=True, help="List, fetch, verify and describe data sets.")
 
@@ -25,7 +23,7 @@ def list_names(data_dir: DataDir = None, as_json: Json = False) -> None:
     from lanczosnet.graphs.catalogue import CATALOGUE
 
     rows = [{"name": name, "about": e.about, "files": _files_state(e, data_dir)} for name, e in CATALOGUE.items()]
-    _print(rows, as_json)
+    print_rows(rows, as_json)
 
 
 @app.command()
@@ -50,7 +48,7 @@ def verify(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
     from lanczosnet.graphs.verify import verify as verify_files
 
     rows = [state._asdict() for state in verify_files(name, data_dir)]
-    _print(rows, as_json, empty=f"{name} needs no files")
+    print_rows(rows, as_json, empty=f"{name} needs no files")
     if any(row["state"] != "ok" for row in rows):
         raise typer.Exit(1)
 
@@ -67,50 +65,10 @@ def info(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
     facts = {"name": name, **summary(data)}
     states = verify_files(name, data_dir) if name.lower() in CATALOGUE else []
     facts["files"] = [state.place for state in states] or ["none needed" if name.lower() in CATALOGUE else name]
-    _print_facts(facts, as_json)
+    print_facts(facts, as_json)
 
 
 def _files_state(entry: Any, data_dir: Path | None) -> str:
     if not entry.files:
         return "not needed"
     return "here" if all(file.found(data_dir) for file in entry.files) else "missing"
-
-
-def _print(rows: list[dict[str, str]], as_json: bool, empty: str = "nothing") -> None:
-    from rich.console import Console
-
-    if as_json:
-        typer.echo(json.dumps(rows, indent=2))
-    elif not rows:
-        typer.echo(empty)
-    else:
-        Console(soft_wrap=True).print(_table(list(rows[0]), [list(row.values()) for row in rows]))
-
-
-def _print_facts(facts: dict[str, Any], as_json: bool) -> None:
-    from rich.console import Console
-
-    if as_json:
-        typer.echo(json.dumps(facts, indent=2))
-    else:
-        Console(soft_wrap=True).print(_table(["", ""], [[key.replace("_", " "), _text(v)] for key, v in facts.items()]))
-
-
-def _table(header: list[str], rows: list[list[str]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(*header, box=box.SIMPLE_HEAD, show_header=any(header))
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {number:g}" for key, number in value.items())
-    if isinstance(value, list):
-        return ("  " if isinstance(value[0], float) else "\n").join(
-            f"{item:g}" if isinstance(item, float) else str(item) for item in value
-        )
-    return f"{value:,}" if isinstance(value, int) else str(value)

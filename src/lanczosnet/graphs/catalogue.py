@@ -80,8 +80,7 @@ def load(
         where = {"data_dir": data_dir} if known.files else {}
         return known.loader(**where, **options)
     path = Path(source).expanduser()
-    if not path.exists():
-        raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
+    check_exists(source)
     if path.is_dir() or path.suffix == ".pt":
         return _late("objects", "data_objects")(path, **options)
     if path.suffix == ".safetensors":
@@ -89,6 +88,12 @@ def load(
     if _holds_molecules(path, options):
         return _late("molecules", "molecules")(path, data_dir=data_dir, **options)
     return _late("tables", "node_table")(path, **options)
+
+
+def check_exists(source: str | Path) -> None:
+    """A wrong name or path is an error that lists the names; costs nothing."""
+    if str(source).lower() not in CATALOGUE and not Path(source).expanduser().exists():
+        raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
 
 
 def _holds_molecules(path: Path, options: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ def digits(*, k: int = 10) -> Data:
 
     images, labels = load_digits(return_X_y=True)
     x = torch.from_numpy(images).float() / 16
-    return Data(x=x, edge_index=knn_graph(x, k), y=torch.from_numpy(labels).long(), name="digits")
+    return Data(x=x, edge_index=knn_graph(x, k), y=torch.from_numpy(labels).long(), neighbours=k, name="digits")
 
 
 def karate() -> Data:

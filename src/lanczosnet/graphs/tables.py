@@ -45,13 +45,14 @@ def node_table(
     table = _read(nodes)
     ids, id_column = _ids(nodes, table, id)
     target = _label_column(nodes, table, label)
-    x = _features(nodes, table, features, leave_out={id_column, target})
-    data = Data(x=x, name=nodes.stem)
+    columns = _feature_columns(nodes, table, features, leave_out={id_column, target})
+    x = torch.stack([_numbers(nodes, name, table[name], missing=False) for name in columns], dim=1)
+    data = Data(x=x, name=nodes.stem, features=columns)
     if target is not None:
-        data.update(_labels(nodes, target, table[target], task))
+        data.update(_labels(nodes, target, table[target], task) | {"targets": [target]})
     source = edges or (nodes if _brings_edges(nodes) else None)
     if source is None:
-        data.edge_index = knn_graph(x, k)
+        data.edge_index, data.neighbours = knn_graph(x, k), k
     else:
         data.update(_edges(Path(source), ids, weight))
     return data
@@ -136,13 +137,15 @@ def _label_column(path: Path, table: "pd.DataFrame", column: str | None) -> str 
     return next((name for name in ("label", "y") if name in table), None)
 
 
-def _features(path: Path, table: "pd.DataFrame", columns: Sequence[str] | None, leave_out: set[str | None]) -> Tensor:
+def _feature_columns(
+    path: Path, table: "pd.DataFrame", columns: Sequence[str] | None, leave_out: set[str | None]
+) -> list[str]:
     names = [name for name in table if name not in leave_out] if columns is None else list(columns)
     if not names:
         raise DataError("there is no feature column", file=path, remedy="Add at least one column of numbers")
     for name in names:
         _require(path, table, name)
-    return torch.stack([_numbers(path, name, table[name], missing=False) for name in names], dim=1)
+    return names
 
 
 def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool) -> Tensor:

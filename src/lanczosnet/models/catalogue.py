@@ -32,9 +32,14 @@ MODELS: dict[str, type[nn.Module]] = {
 }
 
 
-def model(name: str, *arguments: Any, **options: Any) -> nn.Module:
-    """A network by name, capitals aside."""
+def network(name: str) -> type[nn.Module]:
+    """The class of a name, capitals aside; a wrong name lists the right ones."""
     key = name.lower().replace("-", "").replace("_", "")
     if key not in MODELS:
         raise ValueError(f"unknown model {name!r}: choose one of {', '.join(MODELS)}")
-    return MODELS[key](*arguments, **options)
+    return MODELS[key]
+
+
+def model(name: str, *arguments: Any, **options: Any) -> nn.Module:
+    """A network by name, capitals aside."""
+    return network(name)(*arguments, **options)

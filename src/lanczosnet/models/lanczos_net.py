@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
 from lanczosnet.filters import spectral_basis
+from lanczosnet.graphs import AddRitzPairs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
@@ -85,6 +86,11 @@ class LanczosNet(nn.Module):
         for module in (self.encoder, *self.convolutions, self.readout):
             if module is not None:
                 module.reset_parameters()
+
+    @property
+    def transform(self) -> AddRitzPairs | None:
+        """What may be computed once for every graph of a data set."""
+        return AddRitzPairs(self.num_steps) if self.needs_pairs else None
 
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:

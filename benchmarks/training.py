@@ -1,0 +1,113 @@
+"""Training steps per second on QM8, as ratios within one run: `python benchmarks/training.py [--data-dir FOLDER]`.
+
+LanczosNet in the package's loop (packed graphs, Ritz pairs computed once) against a plain loop over a PyG `DataLoader`
+around the same layers, which computes the pairs in every step, and against the same loop over data that `AddRitzPairs`
+has been applied to. The first rows show the way of a batch to the model alone, without the model.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from lightning.fabric import Fabric
+from measure import best_times, cuda_time, show, verdict
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+
+from lanczosnet.graphs import AddRitzPairs, PackedGraphs, load, split
+from lanczosnet.training import architecture_for, recipe, task_of
+from lanczosnet.training.examples import examples_of, prepared
+from lanczosnet.training.loop import _Trainer
+
+BATCH_SIZE = 64
+SIZES = {"small, 2 layers of 32": (32, 2), "published, 7 layers of 128": (128, 7)}
+
+
+def plain_epoch(model: nn.Module, loader: DataLoader, task, device: torch.device, optimizer) -> None:
+    """What one writes with PyG at hand."""
+    model.train()
+    for batch in loader:
+        batch = batch.to(device)
+        optimizer.zero_grad()
+        losses = task.losses(model(batch), batch.y)
+        (losses.sum() / task.known(batch.y).sum()).backward()
+        optimizer.step()
+
+
+def compare(graphs: PackedGraphs, size: tuple[int, int], title: str, device: torch.device, num_batches: int) -> None:
+    parts = split(graphs, "random", seed=0)
+    task, chosen = task_of(graphs, parts.train), recipe("paper", "graph")
+    options = {"hidden_channels": size[0], "num_layers": size[1]}
+    architecture = architecture_for(graphs, task, "lanczosnet", options)
+    model, plain = (architecture.build(0).to(device) for _ in range(2))
+    items = parts.train[: BATCH_SIZE * num_batches]
+    trainer = _Trainer(
+        model, examples_of(model, graphs, device), parts, task, chosen, 0, Fabric(accelerator=device.type, devices=1)
+    )
+    optimizer = torch.optim.Adam(plain.parameters(), lr=chosen.learning_rate)
+    raw = [graphs[int(i)] for i in items]
+    loader = DataLoader(raw, batch_size=BATCH_SIZE)
+    with_pairs = DataLoader([AddRitzPairs()(data.clone()) for data in raw], batch_size=BATCH_SIZE)
+
+    def ours() -> None:
+        for step in trainer._steps(items):
+            trainer._step(step)
+
+    def inputs_of(batches) -> Callable[[], None]:
+        def prepare_all() -> None:
+            for batch in batches:
+                prepared(plain, batch.to(device), validate=True)
+
+        return prepare_all
+
+    rows = times_of(
+        {
+            "inputs: DataLoader": inputs_of(loader),
+            "inputs: DataLoader, pairs at hand": inputs_of(with_pairs),
+            "inputs: packed": lambda: [None for _ in trainer._steps(items)],
+            "steps: DataLoader": lambda: plain_epoch(plain, loader, task, device, optimizer),
+            "steps: DataLoader, pairs at hand": lambda: plain_epoch(plain, with_pairs, task, device, optimizer),
+            "steps: packed": ours,
+        },
+        device,
+        num_batches,
+    )
+    show(f"LanczosNet, {title}, {device}", ["", "per second", "packed is faster by"], rows)
+
+
+def times_of(functions: dict[str, Callable[[], object]], device: torch.device, num_batches: int) -> list[list[str]]:
+    if device.type == "cuda":
+        times = {name: cuda_time(function, repeats=5) for name, function in functions.items()}
+    else:
+        times = best_times(functions, repeats=3)
+    rows = []
+    for name, seconds in times.items():
+        ours = times[f"{name.split(':')[0]}: packed"]
+        ratio = "" if name.endswith("packed") else verdict(seconds / ours, 5)
+        rows.append([name, f"{num_batches / seconds:.1f}", ratio])
+    return rows
+
+
+def molecules(data_dir: Path | None) -> PackedGraphs:
+    graphs = load("qm8", data_dir=data_dir, tasks=16)
+    assert isinstance(graphs, PackedGraphs)
+    assert isinstance(graphs[0], Data)
+    return graphs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path, help="where qm8/qm8.csv lies; else LANCZOSNET_DATA")
+    parser.add_argument("--batches", type=int, default=8)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    graphs = molecules(options.data_dir)
+    for title, size in SIZES.items():
+        compare(graphs, size, title, device, options.batches)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m lanczosnet.cli`."""
+
+from lanczosnet.cli import main
+
+main()

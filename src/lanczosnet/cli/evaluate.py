@@ -1,0 +1,48 @@
+"""`lanczosnet evaluate`: measure a model again."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, read_settings
+from lanczosnet.cli.printing import print_facts
+
+
+def evaluate(
+    model: ModelFolder,
+    data: Annotated[str | None, typer.Option(help="Other data than it was trained on; all of it counts.")] = None,
+    data_settings: DataSettings = None,
+    part: Annotated[str, typer.Option(help="train, val or test, of the model's own split.")] = "test",
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model on the test part of its data, or on other data with targets.
+
+    lanczosnet evaluate runs/digits-lanczosnet
+
+    lanczosnet evaluate runs/solubility --data more.csv --json
+    """
+    if part not in ("train", "val", "test"):
+        raise typer.BadParameter(f"{part!r} is none of train, val, test", param_hint="--part")
+    from lanczosnet.training.evaluation import evaluate as measure
+    from lanczosnet.training.evaluation import original_data
+    from lanczosnet.training.saved import load
+
+    trained = load(model, device="cuda" if device == "cuda" else "cpu")
+    if data is None:
+        graphs, items = original_data(trained, part, data_dir)
+    else:
+        from lanczosnet.graphs import load as load_data
+
+        graphs, items = load_data(data, data_dir=data_dir, **read_settings(data_settings)), None
+    measured = measure(trained, graphs, items)
+    facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config['data']['source']} ({part})"}
+    facts |= measured if as_json else {key: _text(value) for key, value in measured.items()}
+    print_facts(facts, as_json)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{name} {number:.4g}" for name, number in value.items())
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,118 @@
+"""`lanczosnet predict`: CSV in, CSV out, one row per input row in order."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, read_settings
+
+if TYPE_CHECKING:
+    from lanczosnet.training import TrainedModel
+
+Row = dict[str, Any]
+
+
+def predict(
+    model: ModelFolder,
+    inputs: Annotated[
+        list[str], typer.Argument(metavar="INPUT...", help="A CSV file, - for standard input, SMILES, or a data set.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Where the CSV goes; default standard output.")] = None,
+    smiles: Annotated[str, typer.Option(help="The column of SMILES.")] = "smiles",
+    data_settings: DataSettings = None,
+    device: Device = "cpu",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Predict with a trained model: every input row comes back in order, with its predictions or its error.
+
+    lanczosnet predict runs/solubility molecules.csv --out predicted.csv
+
+    lanczosnet predict runs/solubility CCO c1ccccc1
+
+    cat table.csv | lanczosnet predict runs/prices -
+    """
+    from lanczosnet.training.saved import load
+
+    trained = load(model, device="cuda" if device == "cuda" else "cpu")
+    rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))
+    if as_json:
+        typer.echo(json.dumps(rows))
+    elif out is None:
+        _write(sys.stdout, rows)
+    else:
+        from lanczosnet.graphs.files import replacing
+
+        with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+            _write(stream, rows)
+
+
+def _predicted(
+    trained: "TrainedModel", inputs: list[str], smiles: str, data_dir: Path | None, options: Row
+) -> list[Row]:
+    from lanczosnet.graphs.catalogue import CATALOGUE, load
+
+    first = inputs[0]
+    if len(inputs) == 1 and (first == "-" or (first.endswith(".csv") and Path(first).is_file())):
+        return _table_rows(trained, _read(first), smiles)
+    is_data = first.lower() in CATALOGUE or Path(first).exists()
+    if len(inputs) == 1 and is_data:
+        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows())
+    if trained.config["data"]["inputs"] != "smiles":
+        raise ValueError(f"there is neither a file nor a data set {first!r}")
+    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows())
+
+
+def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[Row]:
+    if not rows:
+        return []
+    if trained.config["data"]["inputs"] == "smiles":
+        if smiles not in rows[0]:
+            raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
+        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows())
+    import pandas as pd
+
+    table = pd.DataFrame(rows)
+    names = trained.config["data"].get("features")
+    return _joined(rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows())
+
+
+def _unused(trained: "TrainedModel", table: Any) -> list[str]:
+    """Of a table for a model without column names: what cannot be a feature."""
+    return [name for name in table.columns if name in ("id", *trained.task.targets)]
+
+
+def _read(name: str) -> list[Row]:
+    """Rows as texts. A row with too few cells has empty ones, and surplus cells are dropped."""
+    try:
+        if name == "-":
+            return _records(sys.stdin)
+        with open(name, newline="", encoding="utf-8-sig") as stream:
+            return _records(stream)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{name} is not a CSV text file ({error})") from error
+
+
+def _records(stream: Iterable[str]) -> list[Row]:
+    reader = csv.DictReader(stream, restval="", restkey="")
+    return [{key: value for key, value in row.items() if key} for row in reader]
+
+
+def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
+    """Predictions beside their inputs, under names of their own."""
+    rows = rows or [{"item": i} for i in range(len(predictions))]
+    named = [{key if key == "error" else f"predicted_{key}": cell for key, cell in p.items()} for p in predictions]
+    return [row | prediction for row, prediction in zip(rows, named, strict=True)]
+
+
+def _write(stream: Any, rows: list[Row]) -> None:
+    if not rows:
+        return
+    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)

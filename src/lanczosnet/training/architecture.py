@@ -1,0 +1,75 @@
+"""A network as data: its name in the catalogue and the options of its constructor."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs
+from lanczosnet.models.catalogue import model, network
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.tasks import Task
+
+# Sizes of the paper's appendix: two layers of 64 for nodes, seven of 128 for molecules.
+_SIZES: dict[str, dict[str, Any]] = {
+    "node": {"hidden_channels": 64, "num_layers": 2, "dropout": 0.5},
+    "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
+}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What builds a network; equal architectures and seeds give equal weights."""
+
+    name: str
+    options: dict[str, Any]
+
+    def build(self, seed: int = 0) -> nn.Module:
+        """The network with its first weights; the caller's random state stays as it was."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return model(self.name, **self.options)
+
+    def described(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def architecture_for(
+    data: Data | PackedGraphs, task: Task, name: str, options: Mapping[str, Any] | None = None
+) -> Architecture:
+    """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
+    known = option_names(name)
+    for key in options or {}:
+        if key not in known:
+            raise TrainingError(f"{name} has no option {key!r}; known are {', '.join(known)}")
+    return Architecture(
+        name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
+    )
+
+
+def option_names(name: str) -> list[str]:
+    """The options of a network's constructor, those that it hands on to its base class included."""
+    names: dict[str, None] = {}
+    for kind in network(name).__mro__:
+        parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
+        names |= {p.name: None for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+            break
+    return [key for key in names if key != "self"]
+
+
+def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
+    x = data.node.get("x") if isinstance(data, PackedGraphs) else data.x
+    if x is None:
+        raise TrainingError(f"{data.name} has no node features: give every node an x")
+    if x.is_floating_point():
+        inputs = {"in_channels": x.shape[1], "node_input": "features"}
+    else:
+        inputs = {"in_channels": int(x.max()) + 1, "node_input": "learned"}
+    edge_attr: Any = data.edge.get("edge_attr") if isinstance(data, PackedGraphs) else data.get("edge_attr")
+    are_types = edge_attr is not None and edge_attr.dim() == 2 and bool(((edge_attr == 0) | (edge_attr == 1)).all())
+    return inputs | {"num_edge_types": edge_attr.shape[1] if are_types else 0}

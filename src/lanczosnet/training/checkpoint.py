@@ -1,0 +1,116 @@
+"""A run in one file, from which it goes on as if it had never stopped.
+
+Tensors and the record of epochs lie in one safetensors file, which is replaced whole: a process that is killed at any
+moment leaves the last good one.
+"""
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from lanczosnet.graphs.files import replacing
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.loop import Progress, Run
+
+FORMAT = 1
+
+
+class CheckpointFile:
+    """Keeps a run after the first epoch, after the last, and in between at most once in so many seconds.
+
+    `identity` says which run it is (data, split, architecture, recipe, seed); another run's checkpoint is refused.
+    """
+
+    def __init__(self, path: Path, identity: dict[str, Any], seconds: float = 10.0) -> None:
+        self.path = path
+        self.identity = json.loads(json.dumps(identity))
+        self.seconds = seconds
+        self._last = -float("inf")
+
+    def restore(self, run: Run) -> None:
+        """Bring the run to where the file left it; without a file it starts from the beginning."""
+        if not self.path.exists():
+            return
+        tensors, facts = self._read(next(iter(run.best.values())).device)
+        differing = [key for key in self.identity if facts["identity"].get(key) != self.identity[key]]
+        if differing:
+            raise TrainingError(
+                f"{self.path} is of another run: {', '.join(differing)} differ. Use the same options as before, "
+                "or another folder"
+            )
+        run.model.load_state_dict(tensors["model"])
+        run.best = tensors["best"]
+        if run.average:
+            run.average.weights, run.average.count = tensors["average"], facts["averaged"]
+        run.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": facts["groups"]})
+        progress = facts["progress"]
+        rank = progress["best_rank"]
+        run.progress = Progress(**progress | {"best_rank": None if rank is None else tuple(rank)})
+        run.step = facts["step"]
+
+    def keep(self, run: Run) -> None:
+        if time.monotonic() - self._last >= self.seconds:
+            self.write(run)
+
+    def write(self, run: Run) -> None:
+        optimizer = run.optimizer.state_dict()
+        groups = {
+            "model": run.model.state_dict(),
+            "best": run.best,
+            "average": run.average.weights if run.average else {},
+            "optimizer": _flat(optimizer["state"]),
+        }
+        facts = {
+            "format": FORMAT,
+            "identity": self.identity,
+            "progress": asdict(run.progress),
+            "step": run.step,
+            "averaged": run.average.count if run.average else 0,
+            "groups": optimizer["param_groups"],
+        }
+        tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
+        with replacing(self.path) as temporary:
+            save_file(tensors, temporary, metadata={"run": json.dumps(facts)})
+        self._last = time.monotonic()
+
+    def epoch(self) -> int:
+        """The last epoch that is kept, 0 without a file."""
+        return self._read(torch.device("cpu"))[1]["progress"]["epoch"] if self.path.exists() else 0
+
+    def _read(self, device: torch.device) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
+        try:
+            with safe_open(self.path, framework="pt", device=str(device)) as file:
+                facts = json.loads(file.metadata()["run"])
+                for key in file.keys():  # noqa: SIM118 - not a dictionary
+                    group, name = key.split("/", 1)
+                    groups[group][name] = file.get_tensor(key)
+        except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+            raise TrainingError(f"{self.path} cannot be read ({error}): delete it and start again") from error
+        if facts["format"] > FORMAT:
+            raise TrainingError(f"{self.path} is of a newer program (format {facts['format']}): update lanczosnet")
+        return groups, facts
+
+
+def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {f"{number}/{key}": tensor for number, held in state.items() for key, tensor in held.items()}
+
+
+def _nested(flat: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in flat.items():
+        number, key = name.split("/", 1)
+        state.setdefault(int(number), {})[key] = tensor
+    return state
+
+
+def _own(tensor: Tensor) -> Tensor:
+    """A copy with memory of its own, as the format wants it."""
+    return tensor.detach().to("cpu", copy=True).contiguous()

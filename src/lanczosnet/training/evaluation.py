@@ -1,0 +1,53 @@
+"""A trained model against targets."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs, load, split
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.saved import TrainedModel
+from lanczosnet.training.tasks import Classification, is_classification, targets_of, task_of
+
+
+def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
+    """The data that a model was trained on and the items of a part of its split; changed data is an error."""
+    about, parts = trained.config["data"], trained.config["split"]
+    data = load(about["source"], data_dir=data_dir, **about["options"])
+    again = split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
+    if again.hash != parts["hash"]:
+        raise TrainingError(f"{about['source']} has changed since the model was trained: its split is another one")
+    return data, getattr(again, part)
+
+
+def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:
+    """Metrics over the items, by default all, in the units of the data."""
+    y = targets_of(data)
+    if is_classification(data) != isinstance(trained.task, Classification) or y.shape[1] != len(trained.task.targets):
+        raise TrainingError(f"the model predicts {', '.join(trained.task.targets)}, which {data.name} does not have")
+    items = torch.arange(len(y)) if items is None else items
+    if isinstance(trained.task, Classification):
+        here = task_of(data, items)
+        assert isinstance(here, Classification)
+        if any(not set(found) <= set(known) for found, known in zip(here.classes, trained.task.classes, strict=True)):
+            raise TrainingError(f"{data.name} has classes that the model does not know")
+        y = _recoded(y, here, trained.task)
+    values = trained.predict(data).values[items]
+    known = int(trained.task.known(y[items]).any(1).sum())
+    return {
+        "items": known,
+        **trained.task.metrics(values, y[items]),
+        "by_target": trained.task.by_target(values, y[items]),
+    }
+
+
+def _recoded(y: Tensor, here: Classification, there: Classification) -> Tensor:
+    """Classes by the model's numbers: other data may lack some and number the others differently."""
+    columns = []
+    for column, names, known in zip(y.unbind(1), here.classes, there.classes, strict=True):
+        code = torch.tensor([*(known.index(name) for name in names), -1])
+        columns.append(code[torch.where(column >= 0, column, len(names)).long()])
+    return torch.stack(columns, 1)

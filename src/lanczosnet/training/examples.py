@@ -1,0 +1,114 @@
+"""Data on the device, and the steps of an epoch as indices into it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.tasks import targets_of
+
+CHECKED_AT_ONCE = 1024
+
+
+class Step(NamedTuple):
+    """One process' share of a batch."""
+
+    inputs: Any  # what the model takes
+    rows: Tensor | slice  # which of its outputs are wanted
+    y: Tensor  # their targets, [item, target]
+    batch_y: Tensor  # the targets of the whole batch, of which other processes may have the rest
+
+
+class Examples(Protocol):
+    """Items of a data set, on a device."""
+
+    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
+        """These items in batches, in this order."""
+
+    def num_steps(self, num_items: int, batch_size: int) -> int: ...
+
+
+def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device) -> Examples:
+    """All data on the device, with whatever the model can compute before it is trained."""
+    return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
+
+
+class OneGraph:
+    """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
+
+    def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
+        on_device = data.to(device)
+        self.inputs = prepared(model, on_device, validate=True)
+        self.y = targets_of(on_device) if "y" in data else None
+
+    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
+        assert self.y is not None
+        items = items.to(self.y.device)
+        share = items[process::num_processes]
+        yield Step(self.inputs, share, self.y[share], self.y[items])
+
+    def num_steps(self, num_items: int, batch_size: int) -> int:
+        return 1
+
+
+class ManyGraphs:
+    """Graphs packed on the device; a batch is a gather."""
+
+    def __init__(self, model: nn.Module, data: PackedGraphs, device: torch.device) -> None:
+        self.model = model
+        self.graphs = _with_precomputed(model, data).to(device)
+        for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
+            prepared(model, self.graphs.batch(numbers), validate=True)
+        self.y = self.graphs.graph.get("y")
+
+    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
+        assert self.y is not None
+        if batch_size % num_processes:
+            raise TrainingError(f"batch_size must be a multiple of the {num_processes} processes, but is {batch_size}")
+        y = self.y.view(len(self.y), -1)
+        wholes = items.split(batch_size)
+        # A process whose share of the last batch is empty computes a graph whose loss does not count.
+        shares = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
+        batches = self.graphs.batches(batch_size // num_processes, torch.cat(shares) if shares else items)
+        for batch, whole in zip(batches, wholes, strict=True):
+            share_y = batch.y.view(batch.num_graphs, -1)
+            if len(whole) <= process:
+                share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
+            batch_y = share_y if num_processes == 1 else y[whole.to(y.device)]
+            yield Step(prepared(self.model, batch, validate=False), slice(None), share_y, batch_y)
+
+    def num_steps(self, num_items: int, batch_size: int) -> int:
+        return -(-num_items // batch_size)
+
+
+def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
+    prepare = getattr(model, "prepare", None)
+    return data if prepare is None else prepare(data, validate=validate)
+
+
+def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:
+    """What the model's `transform` adds to every graph, computed for all graphs at once.
+
+    Left out where it has neither one row per node nor one per graph, as with molecules in several parts: the model then
+    computes it in every step.
+    """
+    transform = getattr(model, "transform", None)
+    if transform is None or len(graphs) == 0:
+        return graphs
+    everything = graphs.batch(torch.arange(len(graphs)))
+    before = set(everything.keys())
+    after = transform(everything)
+    sizes = {int(graphs.node_ptr[-1]): "node", len(graphs): "graph"}
+    groups: dict[str, dict[str, Tensor]] = {"node": {}, "graph": {}}
+    for key in set(after.keys()) - before:
+        level = sizes.get(len(after[key]))
+        if level is None:
+            return graphs
+        renumber = after[key] - everything.ptr[:-1][everything.batch] if "index" in key else after[key]
+        groups[level][key] = renumber
+    return replace(graphs, node=graphs.node | groups["node"], graph=graphs.graph | groups["graph"])

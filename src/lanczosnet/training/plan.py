@@ -1,0 +1,203 @@
+"""From a plan to a model directory: load, split, build, fit, save."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs, Split, load, split
+from lanczosnet.training.architecture import Architecture, architecture_for, option_names
+from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.errors import DivergenceError, TrainingError
+from lanczosnet.training.loop import EpochReport, Fitted, fit
+from lanczosnet.training.recipes import NAMES, Recipe, recipe
+from lanczosnet.training.saved import CONFIG, data_description, read_config, save
+from lanczosnet.training.tasks import Task, task_of, with_loss
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.safetensors"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training as data: equal plans give equal models."""
+
+    source: str  # a data set by name, or a file
+    model: str = "lanczosnet"
+    recipe: str = "modern"
+    settings: dict[str, Any] = field(default_factory=dict)  # of the recipe, and options of the model
+    data_options: dict[str, Any] = field(default_factory=dict)
+    split: str | None = None  # by default public where there is one, else uniform (nodes) or random (graphs)
+    fraction: float | None = None
+    split_seed: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan with its data: everything that a run needs."""
+
+    plan: Plan
+    data: Data | PackedGraphs
+    split: Split
+    task: Task
+    recipe: Recipe
+    architecture: Architecture
+
+    def identity(self) -> dict[str, Any]:
+        """What makes a run this run."""
+        return {
+            "split": self.split.hash,
+            "architecture": self.architecture.described(),
+            "recipe": self.recipe.settings(),
+            "seed": self.plan.seed,
+        }
+
+
+def prepare(plan: Plan, data_dir: str | Path | None = None) -> Prepared:
+    """Load the data and fit task, recipe and architecture to it; a wrong name or number is noticed here."""
+    data = _loaded(plan, data_dir)
+    parts = split_of(plan, data)
+    task = task_of(data, parts.train)
+    settings, options = _told_apart(plan.settings, plan.model)
+    chosen = recipe(plan.recipe, task.level, settings)
+    task = with_loss(task, chosen.regression_loss)
+    return Prepared(plan, data, parts, task, chosen, architecture_for(data, task, plan.model, options))
+
+
+def _loaded(plan: Plan, data_dir: str | Path | None) -> Data | PackedGraphs:
+    try:
+        return load(plan.source, data_dir=data_dir, **plan.data_options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        raise TrainingError(f"{plan.source} is loaded without such an option: {error}") from error
+
+
+def split_of(plan: Plan, data: Data | PackedGraphs) -> Split:
+    kind, fraction = plan.split, plan.fraction
+    if kind is None:
+        if isinstance(data, PackedGraphs):
+            kind = "random"
+        else:
+            kind = "uniform" if fraction or "train_mask" not in data else "public"
+    if kind == "uniform" and fraction is None:
+        fraction = 0.6
+    return split(data, kind, fraction=fraction, seed=plan.split_seed)
+
+
+def run(
+    prepared: Prepared,
+    folder: Path,
+    *,
+    fabric: "Fabric | None" = None,
+    resume: bool = False,
+    checkpoint_seconds: float = 10.0,
+    on_epoch: Callable[[EpochReport], None] = lambda report: None,
+) -> Fitted:
+    """Train, and leave a model directory with a line of metrics per epoch.
+
+    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. If the loss
+    diverges, the best weights so far are saved before the error is raised.
+    """
+    is_first = fabric is None or fabric.is_global_zero
+    if (folder / CONFIG).exists() and not resume:
+        raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
+    if (folder / CONFIG).exists():
+        return _done(prepared, folder)
+    checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
+    if not resume and is_first:
+        checkpoint.path.unlink(missing_ok=True)
+    if fabric is not None:
+        fabric.barrier()  # no process looks for a checkpoint before the old one is gone
+    network = prepared.architecture.build(prepared.plan.seed)
+    try:
+        with _metric_lines(folder / METRICS, checkpoint.epoch() if resume else 0, is_first) as note:
+
+            def after(report: EpochReport) -> None:
+                note(report.as_dict())
+                on_epoch(report)
+
+            fitted = fit(
+                network,
+                prepared.data,
+                prepared.split,
+                prepared.task,
+                prepared.recipe,
+                seed=prepared.plan.seed,
+                fabric=fabric,
+                on_epoch=after,
+                checkpoints=checkpoint,
+            )
+    except DivergenceError as error:
+        if error.best and is_first:
+            save(folder, network, prepared.architecture, prepared.task, about(prepared, error.best))
+            checkpoint.path.unlink(missing_ok=True)
+        raise
+    if is_first:
+        save(folder, network, prepared.architecture, prepared.task, about(prepared, fitted))
+        checkpoint.path.unlink(missing_ok=True)
+    return fitted
+
+
+def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+    """What is saved with a model beside its architecture and task."""
+    plan, parts = prepared.plan, prepared.split
+    sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
+    return {
+        "data": {"source": plan.source, "options": plan.data_options, **data_description(prepared.data)},
+        "split": {"kind": parts.kind, "fraction": parts.fraction, "seed": plan.split_seed, "hash": parts.hash, **sizes},
+        "training": {"recipe": plan.recipe, "settings": prepared.recipe.settings(), "seed": plan.seed},
+        "result": asdict(fitted),
+    }
+
+
+def _done(prepared: Prepared, folder: Path) -> Fitted:
+    config = read_config(folder)
+    found = {
+        "split": config["split"]["hash"],
+        "architecture": config["architecture"],
+        "recipe": config["training"]["settings"],
+        "seed": config["training"]["seed"],
+    }
+    if found != json.loads(json.dumps(prepared.identity())):
+        raise TrainingError(f"{folder} holds a model of another run: name another folder with --out")
+    return Fitted(**config["result"])
+
+
+def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of the recipe and options of the model; what is neither is an error that lists both."""
+    options = option_names(model)
+    for key in settings:
+        if key not in NAMES and key not in options:
+            raise TrainingError(
+                f"there is no setting {key!r}; the recipe has {', '.join(NAMES)}; {model} has {', '.join(options)}"
+            )
+    return (
+        {key: value for key, value in settings.items() if key in NAMES},
+        {key: value for key, value in settings.items() if key not in NAMES},
+    )
+
+
+@contextmanager
+def _metric_lines(path: Path, epochs: int, is_first: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Give a function that writes one JSON line; lines after the first `epochs` are of a run that was killed."""
+    if not is_first:
+        yield lambda values: None
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:epochs] if path.exists() else []
+    path.write_text("".join(kept), encoding="utf-8")
+    with path.open("a", encoding="utf-8") as stream:
+
+        def note(values: dict[str, Any]) -> None:
+            stream.write(json.dumps(values) + "\n")
+            stream.flush()
+
+        yield note

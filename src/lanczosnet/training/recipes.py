@@ -1,0 +1,80 @@
+"""How a model is trained, as data: every number has a name, and can be changed."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from lanczosnet.training.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All numbers of a training. Zero switches a rule off."""
+
+    optimizer: Literal["adam", "adamw"] = "adam"
+    learning_rate: float = 1e-2
+    weight_decay: float = 0.0
+    epochs: int = 200
+    batch_size: int = 64  # graphs per step; one large graph is always one batch
+    regression_loss: Literal["mse", "l1"] = "mse"
+    warmup_epochs: float = 0.0  # the rate rises linearly over these
+    decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch
+    clip_norm: float = 0.0  # of the gradient
+    averaging: float = 0.0  # decay of the moving average of the weights, which is then what is validated and kept
+    stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
+    patience: int = 0  # stop after so many epochs without a new best
+    choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept
+
+    def settings(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# Appendix of the paper: Adam, 200 epochs, a window of 10. The epoch is chosen on validation.
+_PAPER = Recipe(optimizer="adam", epochs=200, stop_window=10, regression_loss="mse")
+_MODERN = Recipe(optimizer="adamw", regression_loss="l1", decay="cosine", clip_norm=5.0, averaging=0.999)
+
+# By name, then by what is predicted: nodes of one graph are one step per epoch, graphs are many.
+RECIPES: dict[str, dict[str, Recipe]] = {
+    "paper": {
+        "node": replace(_PAPER, learning_rate=1e-2, weight_decay=5e-4),
+        "graph": replace(_PAPER, learning_rate=1e-4),
+    },
+    "modern": {
+        "node": replace(_MODERN, learning_rate=1e-2, weight_decay=5e-4, epochs=200, warmup_epochs=10),
+        "graph": replace(_MODERN, learning_rate=1e-3, weight_decay=1e-2, epochs=60, warmup_epochs=2),
+    },
+}
+NAMES = tuple(field.name for field in fields(Recipe))
+_CHOICES = {
+    "optimizer": ("adam", "adamw"),
+    "regression_loss": ("mse", "l1"),
+    "decay": ("none", "cosine"),
+    "choose_by": ("metric", "loss"),
+}
+
+
+def recipe(name: str, level: str, settings: Mapping[str, Any] | None = None) -> Recipe:
+    """A recipe by name for "node" or "graph" tasks, with some numbers changed; texts are read as numbers."""
+    if name not in RECIPES:
+        raise TrainingError(f"there is no recipe {name!r}; known are {', '.join(RECIPES)}")
+    chosen = RECIPES[name][level]
+    return replace(chosen, **{key: _read(chosen, key, value) for key, value in (settings or {}).items()})
+
+
+def _read(chosen: Recipe, key: str, value: Any) -> Any:
+    if key not in NAMES:
+        raise TrainingError(f"there is no setting {key!r}; known are {', '.join(NAMES)}")
+    if key in _CHOICES:
+        if value not in _CHOICES[key]:
+            raise TrainingError(f"{key} must be {' or '.join(_CHOICES[key])}, but is {value!r}")
+        return value
+    kind = type(getattr(chosen, key)) if key != "warmup_epochs" else float
+    try:
+        number = kind(value)
+    except (TypeError, ValueError):
+        number = None
+    at_least = 1 if key in ("epochs", "batch_size") else 0
+    if number is None or not at_least <= number < float("inf") or (key == "averaging" and number >= 1):
+        limit = "at least 0 and below 1" if key == "averaging" else f"{kind.__name__}, at least {at_least}"
+        raise TrainingError(f"{key} must be a number ({limit}), but is {value!r}")
+    return number

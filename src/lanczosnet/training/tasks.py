@@ -1,0 +1,198 @@
+"""What is learnt: targets, their loss, and their metrics in the units of the data.
+
+A task sees outputs `[item, out_channels]` and targets `[item, target]`, where an item is a node or a graph. Unknown
+targets are NaN or, for classes, negative; they neither count in a loss nor in a metric.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs
+from lanczosnet.training.errors import TrainingError
+
+Level = Literal["node", "graph"]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Numbers, standardised with the training items' mean and deviation while a model learns them."""
+
+    level: Level
+    targets: tuple[str, ...]
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    units: tuple[str, ...] = ()
+    loss: Literal["mse", "l1"] = "mse"
+
+    kind = "regression"
+    metric = "mae"
+    higher_is_better = False
+
+    @property
+    def out_channels(self) -> int:
+        return len(self.targets)
+
+    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+        """`[item, target]`, zero where unknown."""
+        known = self.known(y)
+        wanted = torch.where(
+            known, (y.to(output.dtype) - self._mean(output)) / self._deviation(output), output.detach()
+        )
+        difference = output - wanted
+        return difference.square() if self.loss == "mse" else difference.abs()
+
+    def known(self, y: Tensor) -> Tensor:
+        return ~y.isnan()
+
+    def predicted(self, output: Tensor) -> Tensor:
+        """Values `[item, target]` in the units of the data."""
+        return output * self._deviation(output) + self._mean(output)
+
+    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
+        """Means over the targets of each one's mean absolute and root mean square error."""
+        absolute, square = self._errors(predicted, y, 1), self._errors(predicted, y, 2)
+        return {"mae": _mean_of(absolute), "rmse": _mean_of(square.sqrt())}
+
+    def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
+        return dict(zip(self.targets, self._errors(predicted, y, 1).tolist(), strict=True))
+
+    def _errors(self, predicted: Tensor, y: Tensor, power: int) -> Tensor:
+        errors = (predicted.double() - y.double()).abs().pow(power)
+        return errors.nanmean(0)  # NaN for a target that no item has
+
+    def _mean(self, like: Tensor) -> Tensor:
+        return torch.tensor(self.mean, dtype=like.dtype, device=like.device)
+
+    def _deviation(self, like: Tensor) -> Tensor:
+        return torch.tensor(self.deviation, dtype=like.dtype, device=like.device)
+
+
+@dataclass(frozen=True)
+class Classification:
+    """One class for each target; the model's outputs are the logits of all targets' classes side by side."""
+
+    level: Level
+    targets: tuple[str, ...]
+    classes: tuple[tuple[str, ...], ...]  # names, for each target
+
+    kind = "classification"
+    metric = "accuracy"
+    higher_is_better = True
+
+    @property
+    def out_channels(self) -> int:
+        return sum(self._sizes)
+
+    def losses(self, output: Tensor, y: Tensor) -> Tensor:
+        """Cross-entropies `[item, target]`, zero where unknown."""
+        known = self.known(y)
+        codes = torch.where(known, y, 0).long()
+        parts = zip(output.split(self._sizes, dim=1), codes.unbind(1), strict=True)
+        return torch.stack([F.cross_entropy(logits, code, reduction="none") for logits, code in parts], 1) * known
+
+    def known(self, y: Tensor) -> Tensor:
+        return y >= 0  # a NaN is not
+
+    def predicted(self, output: Tensor) -> Tensor:
+        """The likeliest class, `[item, target]`."""
+        return torch.stack([logits.argmax(1) for logits in output.split(self._sizes, dim=1)], 1)
+
+    def probabilities(self, output: Tensor) -> tuple[Tensor, ...]:
+        """For each target `[item, class]`."""
+        return tuple(logits.softmax(1) for logits in output.split(self._sizes, dim=1))
+
+    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
+        """The mean over the targets of each one's share of right answers."""
+        return {"accuracy": _mean_of(self._accuracies(predicted, y))}
+
+    def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
+        return dict(zip(self.targets, self._accuracies(predicted, y).tolist(), strict=True))
+
+    def _accuracies(self, predicted: Tensor, y: Tensor) -> Tensor:
+        right = torch.where(self.known(y), (predicted == y).double(), float("nan"))
+        return right.nanmean(0)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [len(names) for names in self.classes]
+
+
+Task = Regression | Classification
+_KINDS: dict[str, type[Any]] = {"regression": Regression, "classification": Classification}
+
+
+def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: Literal["mse", "l1"] = "mse") -> Task:
+    """The task that a data set poses, scaled by its training items."""
+    y = targets_of(data)
+    level: Level = "graph" if isinstance(data, PackedGraphs) else "node"
+    names = tuple(_about(data, "targets")) or (("y",) if y.shape[1] == 1 else tuple(f"y{i}" for i in range(y.shape[1])))
+    if is_classification(data):
+        return Classification(level, names, _class_names(data, y))
+    mean, deviation = _scale(y[train], names)
+    return Regression(level, names, mean, deviation, tuple(_about(data, "units")), regression_loss)
+
+
+def targets_of(data: Data | PackedGraphs) -> Tensor:
+    """`[item, target]`; what is unknown is NaN, or negative."""
+    y = data.graph.get("y") if isinstance(data, PackedGraphs) else data.get("y")
+    if y is None:
+        raise TrainingError(f"{data.name} has no targets: every item needs a y for something to be learnt")
+    return y.view(len(y), -1)
+
+
+def is_classification(data: Data | PackedGraphs) -> bool:
+    return _about(data, "task") == "classification" or not targets_of(data).is_floating_point()
+
+
+def described(task: Task) -> dict[str, Any]:
+    """The task as JSON holds it."""
+    return {"kind": task.kind, **asdict(task)}
+
+
+def from_description(description: dict[str, Any]) -> Task:
+    fields = {key: _tuples(value) for key, value in description.items() if key != "kind"}
+    return _KINDS[description["kind"]](**fields)
+
+
+def with_loss(task: Task, loss: Literal["mse", "l1"]) -> Task:
+    return replace(task, loss=loss) if isinstance(task, Regression) else task
+
+
+def _about(data: Data | PackedGraphs, key: str) -> Sequence[Any]:
+    found = data.about.get(key) if isinstance(data, PackedGraphs) else data.get(key)
+    return () if found is None else found
+
+
+def _class_names(data: Data | PackedGraphs, y: Tensor) -> tuple[tuple[str, ...], ...]:
+    names = _about(data, "classes")
+    if names:
+        return _tuples([names] if isinstance(names[0], str) else names)
+    counts = [int(column[column >= 0].max()) + 1 for column in y.unbind(1)]
+    return tuple(tuple(str(i) for i in range(count)) for count in counts)
+
+
+def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    known = ~y.isnan()
+    for name, any_known in zip(names, known.any(0).tolist(), strict=True):
+        if not any_known:
+            raise TrainingError(f"no training item has a value of {name!r}: use another split, or leave the target out")
+    count = known.sum(0)
+    values = torch.where(known, y.double(), 0.0)
+    mean = values.sum(0) / count
+    variance = (torch.where(known, y.double() - mean, 0.0)).square().sum(0) / count
+    deviation = torch.where(variance > 0, variance.sqrt(), 1.0)  # a constant target is learnt unscaled
+    return tuple(mean.tolist()), tuple(deviation.tolist())
+
+
+def _mean_of(values: Tensor) -> float:
+    return float(values.nanmean())
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value

@@ -1,0 +1,206 @@
+"""`train`, `evaluate` and `predict`, in this process and in processes that are killed."""
+
+import csv
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from lanczosnet.cli.app import app, main
+
+COMMAND = [sys.executable, "-m", "lanczosnet.cli"]
+TINY = ["--set", "epochs=4", "--set", "hidden_channels=8", "--set", "num_layers=1", "--set", "num_steps=5"]
+SMILES = ["C", "CC", "CCO", "c1ccccc1", "C=O", "C#N", "CCN", "O", "CO", "CN", "CCC", "C1CC1"]
+
+
+def invoke(*arguments, expect: int = 0, stdin: str | None = None):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    assert result.exit_code == expect, result.output + repr(result.exception)
+    return result
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model of SMILES with two targets, one of them with gaps."""
+    pytest.importorskip("rdkit")
+    folder = tmp_path_factory.mktemp("molecules")
+    rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
+    (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows) + "\n")
+    invoke("train", folder / "table.csv", *TINY, "--out", folder / "model", "--data-dir", folder / "data")
+    return folder / "model"
+
+
+def table(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_train_evaluate_and_predict_agree(tmp_path):
+    out = tmp_path / "model"
+    result = invoke("train", "digits", *TINY, "--split", "10-per-class", "--out", out, "--json")
+    trained = json.loads(result.stdout)
+    evaluated = json.loads(invoke("evaluate", out, "--json").stdout)
+    assert evaluated["accuracy"] == pytest.approx(trained["test"]["accuracy"])
+    assert evaluated["items"] == 1000
+    validated = json.loads(invoke("evaluate", out, "--part", "val", "--json").stdout)
+    assert validated["accuracy"] == pytest.approx(trained["val"]["accuracy"])
+    assert len(table(invoke("predict", out, "digits").stdout)) == 1797
+    assert "accuracy" in invoke("evaluate", out).stdout
+
+
+def test_progress_goes_to_standard_error_in_plain_lines(tmp_path):
+    result = invoke("train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path)
+    assert "epoch 4/4" in result.stderr
+    assert "epoch 4/4" not in result.stdout
+    assert "\x1b" not in result.stderr
+    assert "test" in result.stdout
+
+
+def test_a_predicted_table_has_the_rows_of_its_input_in_order(model, tmp_path):
+    rows = [("a", "CCO", "3"), ("b", "C1CC", ""), ("c", "CC", "2"), ("d", "", "x"), ("e", "[Au]", "1")]
+    path = tmp_path / "input.csv"
+    path.write_text("name,smiles,length\n" + "\n".join(",".join(row) for row in rows) + "\n")
+    answers = table(invoke("predict", model, path).stdout)
+    assert [(row["name"], row["smiles"], row["length"]) for row in answers] == rows
+    assert [bool(row["error"]) for row in answers] == [False, True, False, True, True]
+    assert [row["predicted_length"] != "" for row in answers] == [True, False, True, False, False]
+    assert float(answers[0]["predicted_number"]) == pytest.approx(float(answers[0]["predicted_number"]))
+    invoke("predict", model, path, "--out", tmp_path / "answers.csv")
+    assert table((tmp_path / "answers.csv").read_text()) == answers
+    assert table(invoke("predict", model, "-", stdin=path.read_text()).stdout) == answers
+
+
+def test_smiles_on_the_command_line(model):
+    rows = json.loads(invoke("predict", model, "CCO", "nonsense", "CC", "--json").stdout)
+    assert [row["smiles"] for row in rows] == ["CCO", "nonsense", "CC"]
+    assert [bool(row["error"]) for row in rows] == [False, True, False]
+    assert rows[1]["predicted_length"] is None
+
+
+def test_evaluate_takes_other_data(model, tmp_path):
+    (tmp_path / "more.csv").write_text("smiles,length,number\nCCO,3,1\nCC,2,\n")
+    facts = json.loads(
+        invoke("evaluate", model, "--data", tmp_path / "more.csv", "--data-dir", tmp_path, "--json").stdout
+    )
+    assert facts["items"] == 2
+    assert facts["mae"] > 0
+
+
+def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):
+    rows = [f"{i},{i % 7},{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")
+    invoke("train", tmp_path / "t.csv", *TINY, "--data-set", "k=3", "--out", tmp_path / "m")
+    (tmp_path / "new.csv").write_text("b,a\n1,2\n,3\n4,five\n6,7\n")
+    answers = table(invoke("predict", tmp_path / "m", tmp_path / "new.csv").stdout)
+    assert [row["b"] for row in answers] == ["1", "", "4", "6"]
+    assert [bool(row["error"]) for row in answers] == [False, True, True, False]
+    assert answers[0]["predicted_label"] in ("0", "1")
+
+
+MISTAKES = [
+    (["train", "coar"], 1, "Known data sets"),
+    (["train", "karate", "--set", "epohcs=3"], 1, "no setting 'epohcs'"),
+    (["train", "karate", "--set", "epochs=many"], 1, "epochs must be a number"),
+    (["train", "karate", "--set", "epochs"], 2, "NAME=VALUE"),
+    (["train", "karate", "--data-set", "n=3"], 1, "without such an option"),
+    (["train", "karate", "--model", "lanczosnt"], 1, "unknown model"),
+    (["train", "karate", "--recipe", "old"], 1, "paper, modern"),
+    (["train", "karate", "--split", "scafold"], 1, "no split"),
+    (["train", "karate", "--device", "tpu9"], 2, "none of auto"),
+    (["train", "path", "--split", "uniform"], 1, "has no targets"),
+    (["train"], 2, "Missing argument"),
+    (["evaluate", "nowhere"], 1, "no model directory"),
+    (["evaluate", "nowhere", "--part", "tset"], 2, "none of train, val, test"),
+    (["predict", "nowhere", "C"], 1, "no model directory"),
+    (["predict"], 2, "Missing argument"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), MISTAKES, ids=lambda value: str(value)[:60])
+def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["lanczosnet", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    error = capsys.readouterr().err
+    assert stop.value.code == code
+    assert message in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate", "predict"])
+def test_every_verb_has_help_with_an_example(verb):
+    assert f"lanczosnet {verb} " in invoke(verb, "--help").stdout
+
+
+def test_a_model_is_replaced_only_on_demand(tmp_path):
+    arguments = ["train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path]
+    invoke(*arguments)
+    assert "already holds a model" in str(invoke(*arguments, expect=1).exception)
+    invoke(*arguments, "--overwrite", "--seed", "1")
+    assert json.loads((tmp_path / "config.json").read_text())["training"]["seed"] == 1
+    invoke(*arguments, "--resume", "--seed", "1")
+
+
+def test_tensorboard_on_request(tmp_path):
+    pytest.importorskip("tensorboard")
+    invoke("train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path, "--tensorboard")
+    assert list((tmp_path / "tensorboard").iterdir())
+
+
+def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch):
+    settings = ["--set", "learning_rate=1e30", "--set", "warmup_epochs=0", "--set", "epochs=20"]
+    result = invoke("train", "digits", *TINY, *settings, "--out", tmp_path, expect=1)
+    assert "smaller learning_rate" in str(result.exception)
+
+
+LONG = ["--set", "epochs=60", "--set", "hidden_channels=16", "--set", "num_steps=5", "--set", "dropout=0.5"]
+
+
+def started(*arguments) -> subprocess.Popen:
+    return subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_lines(path, count: int, process: subprocess.Popen) -> None:
+    while process.poll() is None and (not path.exists() or path.read_text().count("\n") < count):
+        time.sleep(0.005)
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
+    arguments = ["train", "digits", *LONG, "--split", "10-per-class", "--checkpoint-seconds", "0", "--device", "cpu"]
+    assert subprocess.run([*COMMAND, *arguments, "--out", str(tmp_path / "whole")], check=False).returncode == 0
+    chance = random.Random(os.getpid())
+    out = tmp_path / "killed"
+    for first, last in ((1, 20), (20, 40), (40, 58)):
+        process = started(*arguments, "--out", out, "--resume")
+        wait_for_lines(out / "metrics.jsonl", chance.randint(first, last), process)
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert not (out / "config.json").exists(), "it was killed too late to show anything"
+    assert subprocess.run([*COMMAND, *arguments, "--out", str(out), "--resume"], check=False).returncode == 0
+    for name in ("model.safetensors", "metrics.jsonl", "config.json"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    leftovers = {path.name for path in out.iterdir()} - {"model.safetensors", "metrics.jsonl", "config.json"}
+    assert all(name.endswith(".tmp") for name in leftovers)
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_the_command_to_resume(tmp_path):
+    arguments = ["train", "digits", *LONG, "--split", "10-per-class", "--out", tmp_path, "--set", "epochs=5000"]
+    process = started(*arguments)
+    wait_for_lines(tmp_path / "metrics.jsonl", 3, process)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "to go on: lanczosnet train digits" in error
+    assert error.rstrip().endswith("--resume")
+    assert "Traceback" not in error
+    assert (tmp_path / "checkpoint.safetensors").exists()

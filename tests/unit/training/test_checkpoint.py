@@ -1,0 +1,85 @@
+"""A run that was interrupted ends as one that was not."""
+
+import pytest
+
+from lanczosnet.training import Plan, TrainingError, prepare, run
+from lanczosnet.training.plan import CHECKPOINT
+from training_builders import packed_molecules
+
+FILES = ("config.json", "metrics.jsonl", "model.safetensors")
+SMALL = {"hidden_channels": 8, "num_layers": 1, "num_steps": 5, "epochs": 6, "dropout": 0.3, "batch_size": 8}
+
+
+class Interrupt(Exception):  # noqa: N818 - it stands for a killed process
+    pass
+
+
+def interrupted(prepared, folder, epoch, **options):
+    def stop(report):
+        if report.epoch == epoch:
+            raise Interrupt
+
+    with pytest.raises(Interrupt):
+        run(prepared, folder, on_epoch=stop, checkpoint_seconds=0.0, **options)
+
+
+@pytest.fixture(scope="module", params=["graphs", "nodes"])
+def prepared(request, tmp_path_factory):
+    if request.param == "nodes":
+        return prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    import torch
+
+    path = tmp_path_factory.mktemp("data") / "graphs.pt"
+    torch.save(packed_molecules(20)[:], path)
+    return prepare(Plan(str(path), settings=SMALL))
+
+
+def test_an_interrupted_run_ends_bit_identical(prepared, tmp_path):
+    run(prepared, tmp_path / "whole")
+    interrupted(prepared, tmp_path / "parts", 3)
+    interrupted(prepared, tmp_path / "parts", 3, resume=True)  # the checkpoint is of epoch 2
+    interrupted(prepared, tmp_path / "parts", 5, resume=True)
+    reports = []
+    run(prepared, tmp_path / "parts", resume=True, on_epoch=reports.append)
+    assert [report.epoch for report in reports] == [5, 6]
+    for name in FILES:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
+    assert not (tmp_path / "parts" / CHECKPOINT).exists()
+
+
+def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(prepared, tmp_path):
+    first = run(prepared, tmp_path, resume=True)
+    before = (tmp_path / "model.safetensors").stat().st_mtime_ns
+    assert run(prepared, tmp_path, resume=True) == first
+    assert (tmp_path / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_the_checkpoint_of_another_run_is_refused(tmp_path):
+    plan = Plan("karate", settings=SMALL, split="1-per-class")
+    interrupted(prepare(plan), tmp_path, 3)
+    with pytest.raises(TrainingError, match="another run: seed differ"):
+        run(prepare(Plan("karate", settings=SMALL, split="1-per-class", seed=1)), tmp_path, resume=True)
+
+
+def test_a_torn_checkpoint_is_an_error_that_says_so(tmp_path):
+    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    interrupted(prepared, tmp_path, 3)
+    path = tmp_path / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(TrainingError, match="delete it and start again"):
+        run(prepared, tmp_path, resume=True)
+
+
+def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
+    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    interrupted(prepared, tmp_path, 3)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+
+    def torn(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise Interrupt
+
+    monkeypatch.setattr("lanczosnet.training.checkpoint.save_file", torn)
+    with pytest.raises(Interrupt):
+        run(prepared, tmp_path, resume=True, checkpoint_seconds=0.0)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before

@@ -1,0 +1,179 @@
+"""The loop on small data: it learns, stops, chooses, repeats itself and says what went wrong."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from lanczosnet.models import MODELS
+from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
+from lanczosnet.training.averaging import WeightAverage
+from lanczosnet.training.examples import ManyGraphs, OneGraph
+from lanczosnet.training.loop import Progress
+from training_builders import SMALL, communities, halves, packed_molecules
+
+CPU = torch.device("cpu")
+SIZES = {"hidden_channels": 16, "num_layers": 2}
+
+
+def trained(data, name="lanczosnet", seed=0, options=SMALL, **settings):
+    parts = halves(data)
+    chosen = recipe("modern", task_of(data, parts.train).level, {"epochs": 8, **settings})
+    task = task_of(data, parts.train, regression_loss=chosen.regression_loss)
+    model = architecture_for(data, task, name, options).build(seed)
+    reports = []
+    fitted = fit(model, data, parts, task, chosen, seed=seed, on_epoch=reports.append)
+    return model, fitted, reports
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_network_learns_communities(name):
+    _, fitted, reports = trained(communities(), name, options=SIZES, epochs=60, learning_rate=0.02)
+    assert fitted.metrics["test"]["accuracy"] > 0.85
+    assert reports[-1].train_loss < reports[0].train_loss
+
+
+def test_graph_regression_with_gaps_learns_in_the_units_of_the_data():
+    data = packed_molecules(80)
+    _, fitted, reports = trained(data, epochs=40, learning_rate=0.01, batch_size=16)
+    spread = float((data.y - data.y.nanmean(0)).abs().nanmean(0).mean())
+    assert fitted.metrics["test"]["mae"] < 0.4 * spread
+    assert set(fitted.by_target) == {"mean", "share"}
+    assert reports[-1].as_dict().keys() == {
+        "epoch", "train_loss", "val_loss", "val_mae", "val_rmse", "learning_rate", "is_best"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [communities(), packed_molecules()], ids=["nodes", "graphs"])
+def test_a_seed_determines_everything_and_the_callers_random_state_stays(data):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    first, one, reports = trained(data, options=SMALL | {"dropout": 0.5}, seed=3)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.rand(1)
+    second, two, again = trained(data, options=SMALL | {"dropout": 0.5}, seed=3)
+    assert (one, reports) == (two, again)
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    assert trained(data, options=SMALL | {"dropout": 0.5}, seed=4)[2] != reports
+
+
+def test_the_model_ends_with_the_weights_of_the_best_epoch():
+    model, fitted, reports = trained(communities(), epochs=30, learning_rate=0.3, averaging=0.0, choose_by="loss")
+    best = min(reports, key=lambda report: report.val_loss)
+    assert fitted.best_epoch == best.epoch < 30
+    assert [report.epoch for report in reports if report.is_best][-1] == best.epoch
+    assert fitted.metrics["val"] == best.metrics
+    assert not model.training
+
+
+def test_ten_losses_in_a_row_that_do_not_improve_end_a_run_and_nine_do_not():
+    paper = recipe("paper", "node")
+    record = Progress()
+    for loss in [5.0, *range(1, 11)]:
+        record.tick(float(loss), (0.0, 0.0))
+    assert record.reason_to_stop(paper) is None
+    record.tick(10.0, (0.0, 0.0))
+    assert "10 times in a row" in record.reason_to_stop(paper)
+    record.tick(9.0, (0.0, 0.0))
+    assert record.reason_to_stop(paper) is None
+    assert "no better epoch in 3" in record.reason_to_stop(replace(paper, patience=3))
+
+
+def test_equal_metrics_are_told_apart_by_the_loss():
+    record = Progress()
+    assert [record.tick(0, rank) for rank in [(0.5, -2.0), (0.5, -2.0), (0.5, -1.0), (0.4, 0.0)]] == [
+        True, False, True, False
+    ]  # fmt: skip
+
+
+def test_a_diverging_run_names_the_epoch_and_keeps_the_best_weights():
+    data = packed_molecules()
+    task = task_of(data, halves(data).train)
+    model = architecture_for(data, task, "lanczosnet", SMALL).build()
+    chosen = recipe("paper", "graph", {"epochs": 30})
+
+    def poison(report):
+        if report.epoch == 3:
+            next(model.parameters()).data.fill_(float("nan"))
+
+    with pytest.raises(DivergenceError, match=r"epoch 4.*smaller learning_rate") as stop:
+        fit(model, data, halves(data), task, chosen, on_epoch=poison)
+    assert stop.value.best.best_epoch <= 3
+    assert all(torch.isfinite(weight).all() for weight in model.parameters())
+
+
+def test_a_run_that_diverges_at_once_has_nothing_to_keep():
+    data = communities()
+    data.x = data.x.sign() * 3e38
+    with pytest.raises(DivergenceError, match="epoch 1") as stop:
+        trained(data)
+    assert stop.value.best is None
+
+
+class OutOfMemory(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(1))
+
+    def forward(self, data):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def test_out_of_memory_suggests_a_smaller_batch():
+    data = packed_molecules()
+    task = task_of(data, halves(data).train)
+    with pytest.raises(TrainingError, match="batches of 64: try batch_size=32"):
+        fit(OutOfMemory(), data, halves(data), task, recipe("paper", "graph"))
+
+
+def test_clipping_and_averaging_and_decay_are_not_ignored():
+    plain = {"clip_norm": 0.0, "averaging": 0.0, "decay": "none", "warmup_epochs": 0.0}
+    reports = trained(communities(), **plain)[2]
+    for change in ({"clip_norm": 1e-3}, {"averaging": 0.9}, {"decay": "cosine"}, {"warmup_epochs": 4}):
+        changed = trained(communities(), **(plain | change))[2]
+        assert [r.val_loss for r in changed] != [r.val_loss for r in reports], change
+
+
+def test_the_average_is_a_moving_one_and_young_averages_forget_faster():
+    model = nn.Linear(1, 1)
+    average = WeightAverage(model, 0.999)
+    nn.init.constant_(model.weight, 1.0)
+    before = average.weights["weight"].clone()
+    average.update(model)
+    assert torch.allclose(average.weights["weight"], before + (1 - 2 / 11) * (1 - before))
+
+
+def test_precomputed_pairs_change_no_output():
+    data = packed_molecules(12)
+    model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
+    examples = ManyGraphs(model, data, CPU)
+    assert {"ritz_values", "ritz_vectors", "component_index"} <= {*examples.graphs.node, *examples.graphs.graph}
+    model.eval()
+    order = torch.tensor([7, 3, 11, 0, 5])
+    steps = list(examples.steps(order, 2))
+    together = torch.cat([model(step.inputs) for step in steps])
+    alone = torch.cat([model(data[int(i)]) for i in order])
+    torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+    assert torch.equal(torch.cat([s.y for s in steps]).nan_to_num(), data.y[order].nan_to_num())
+
+
+@pytest.mark.parametrize("data", [communities(), packed_molecules(11)], ids=["nodes", "graphs"])
+def test_processes_share_a_batch_without_overlap(data):
+    task = task_of(data, torch.arange(9))
+    model = architecture_for(data, task, "lanczosnet", SMALL).build()
+    examples = (ManyGraphs if task.level == "graph" else OneGraph)(model, data, CPU)
+    items = torch.randperm(9)
+    whole = list(examples.steps(items, 4))
+    parts = [list(examples.steps(items, 4, process, 2)) for process in range(2)]
+    for joint, shares in zip(whole, zip(*parts, strict=True), strict=True):
+        counts = [int(task.known(share.y).sum()) for share in shares]
+        assert sum(counts) == int(task.known(joint.y).sum())
+        assert all(torch.equal(share.batch_y.nan_to_num(), joint.y.nan_to_num()) for share in shares)
+
+
+def test_a_batch_that_does_not_divide_among_processes_is_refused():
+    data = packed_molecules(8)
+    model = architecture_for(data, task_of(data, torch.arange(6)), "lanczosnet", SMALL).build()
+    with pytest.raises(TrainingError, match="multiple of the 2 processes"):
+        next(ManyGraphs(model, data, CPU).steps(torch.arange(6), 3, 0, 2))
