@@ -40,7 +40,9 @@ format: $(READY) ## let ruff rewrite what it can
 
 bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/lanczos.py
+	$(BIN)/python benchmarks/convolution.py
 	$(BIN)/python benchmarks/data.py
+	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py
 
 clean: ## remove the virtual environment and caches

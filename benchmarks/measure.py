@@ -1,5 +1,8 @@
 """How the benchmarks measure: interleaved repetitions, the best of each, ratios within one run."""
 
+import contextlib
+import ctypes
+import gc
 import multiprocessing
 import resource
 import time
@@ -43,6 +46,7 @@ def cuda_time(function: Function, repeats: int = 20) -> float:
 
 def peak_memory(function: Function) -> float:
     """MiB that one call needs at its peak, above what was there before; measured in a child process of its own."""
+    _return_free_memory()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
 
@@ -57,6 +61,13 @@ def peak_memory(function: Function) -> float:
     if process.exitcode != 0:
         raise RuntimeError(f"the measured function failed with exit code {process.exitcode}")
     return receiver.recv()
+
+
+def _return_free_memory() -> None:
+    """Give freed memory back to the system, which a child would otherwise use unseen."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # glibc has it, other libraries need not
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def show(title: str, columns: list[str], rows: list[list[str]]) -> None:

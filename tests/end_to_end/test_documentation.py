@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
+
+from lanczosnet.experiments import row
+from lanczosnet.models import MODELS
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```(?:\n+```\n(.*?)```)?", re.DOTALL)
@@ -16,12 +20,15 @@ def blocks(document: str) -> list[tuple[str, str]]:
     return BLOCK.findall((ROOT / document).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("number", range(len(blocks("README.md"))))
-def test_the_code_of_the_readme_runs_and_prints_what_it_shows(number: int) -> None:
-    code, expected = blocks("README.md")[number]
+@pytest.mark.parametrize(
+    ("document", "number"),
+    [(name, number) for name in ("README.md", "docs/models.md") for number in range(len(blocks(name)))],
+)
+def test_the_code_of_the_documents_runs_and_prints_what_they_show(document: str, number: int) -> None:
+    code, expected = blocks(document)[number]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+        exec(compile(code, document, "exec"), {"__name__": "document"})
     assert printed.getvalue().strip() == expected.strip()
 
 
@@ -31,6 +38,21 @@ def test_every_function_and_test_named_beside_an_equation_exists() -> None:
         assert hasattr(importlib.import_module(f"lanczosnet.{room}"), name), f"{room}.{name}"
     for path in re.findall(r"`(tests/[\w/.]+)`", page):
         assert (ROOT / path).is_file(), path
+
+
+def test_the_parameter_counts_beside_the_networks_are_those_of_the_published_rows() -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| ([\w-]+)(, published filter)? \| ([\d,]+) \|(.*)\|$", page, re.MULTILINE)
+    sizes = {"cora": (1433, 7), "citeseer": (3703, 6), "pubmed": (500, 3)}
+    assert len(lines) == len(MODELS) + 1
+    for label, variant, molecules, citations in lines:
+        name = label.lower().replace("-", "")
+        with torch.device("meta"):
+            counted = [row("qm8", name, "published" if variant else "").build(70, 16)]
+            if not variant:
+                counted += [row("citation", name).build(*size) for size in sizes.values()]
+        shown = [int(count.replace(",", "")) for count in (molecules, *citations.split("|")) if count.strip()]
+        assert [sum(p.numel() for p in network.parameters()) for network in counted] == shown
 
 
 def test_every_link_between_the_documents_leads_somewhere() -> None:

@@ -77,6 +77,18 @@ def adjacency_by_type(
         num_types: how many operators to return, also for types that no edge has.
         edge_weight: `[edge]`, one where absent.
     """
+    edge_type = type_flags(edge_type, num_types, edge_index.shape[1])
+    if options.get("num_nodes") is None and options.get("batch") is None:  # no single type shows all nodes
+        options["num_nodes"] = int(edge_index.max()) + 1 if edge_index.numel() else 0
+    operators = []
+    for flags in edge_type.T:
+        weight = None if edge_weight is None else edge_weight[flags]
+        operators.append(adjacency(edge_index[:, flags], weight, **options))
+    return operators
+
+
+def type_flags(edge_type: Tensor, num_types: int, num_edges: int) -> Tensor:
+    """Which types each edge has, `[edge, type]` booleans, from integers `[edge]` or flags `[edge, type]`."""
     if edge_type.dim() == 1:
         if edge_type.numel() and not 0 <= int(edge_type.min()) <= int(edge_type.max()) < num_types:
             raise ValueError(
@@ -84,18 +96,12 @@ def adjacency_by_type(
                 f"{int(edge_type.max())}: raise num_types or renumber the types"
             )
         edge_type = torch.nn.functional.one_hot(edge_type.long(), num_types)
-    if edge_type.shape != (edge_index.shape[1], num_types):
+    if edge_type.shape != (num_edges, num_types):
         raise ValueError(
-            f"edge_type must have shape [edge] or [edge, num_types] = [{edge_index.shape[1]}, {num_types}], "
+            f"edge_type must have shape [edge] or [edge, num_types] = [{num_edges}, {num_types}], "
             f"but has {tuple(edge_type.shape)}"
         )
-    if options.get("num_nodes") is None and options.get("batch") is None:  # no single type shows all nodes
-        options["num_nodes"] = int(edge_index.max()) + 1 if edge_index.numel() else 0
-    operators = []
-    for flags in edge_type.bool().T:
-        weight = None if edge_weight is None else edge_weight[flags]
-        operators.append(adjacency(edge_index[:, flags], weight, **options))
-    return operators
+    return edge_type.bool()
 
 
 def _kind(graph: Any) -> str:
@@ -157,9 +163,9 @@ def _sparse_adjacency(
     if batch is not None and num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
     if validate:
-        _check_edges(edge_index, edge_weight, num_nodes)
+        check_edges(edge_index, edge_weight, num_nodes)
         if batch is not None and num_graphs is not None:
-            _check_batch(batch, edge_index, num_nodes, num_graphs)
+            check_batch(batch, edge_index, num_nodes, num_graphs)
     operator = _coalesced(edge_index, edge_weight, num_nodes, batch, num_graphs, symmetric=not directed)
     if validate and not directed:
         _check_symmetric_pattern(operator)
@@ -198,7 +204,8 @@ def _coalesced(
     )
 
 
-def _check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> None:
+def check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> None:
+    """Refuse edges outside the nodes, and weights that are not finite or not one per edge."""
     if edge_weight.shape != edge_index.shape[1:]:
         raise ValueError(
             f"edge_weight must have one entry per edge, [{edge_index.shape[1]}], but has {tuple(edge_weight.shape)}"
@@ -215,7 +222,8 @@ def _check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> Non
         )
 
 
-def _check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int, num_graphs: int) -> None:
+def check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int, num_graphs: int) -> None:
+    """Refuse a batch vector that does not fit the nodes, or edges between graphs."""
     if batch.shape != (num_nodes,):
         raise ValueError(f"batch must have one entry per node, [{num_nodes}], but has {tuple(batch.shape)}")
     if batch.numel() and not 0 <= int(batch.min()) <= int(batch.max()) < num_graphs:

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from lanczosnet.graphs.packed import PackedGraphs, pack
     from lanczosnet.graphs.qm8 import select_targets
     from lanczosnet.graphs.splits import Split, split
-    from lanczosnet.graphs.transforms import AddRitzPairs
+    from lanczosnet.graphs.transforms import AddPartition, AddRitzPairs
 
 _HOME = {
+    "AddPartition": "transforms",
     "AddRitzPairs": "transforms",
     "CATALOGUE": "catalogue",
     "DataError": "errors",
@@ -35,6 +36,7 @@ _HOME = {
 
 __all__ = [
     "CATALOGUE",
+    "AddPartition",
     "AddRitzPairs",
     "DataError",
     "PackedGraphs",

@@ -258,7 +258,7 @@ class AdaLanczosConv(nn.Module):
             parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
         if len(long) and self.filter is not None:
             for core in spectrum.cores:
-                mixed = _mixed(self.filter(core.matrix), core.coordinates.transform(x), long)
+                mixed = _mixed(_filtered(self.filter, core.matrix), core.coordinates.transform(x), long)
                 parts.append(core.coordinates.inverse(mixed))
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
@@ -267,6 +267,11 @@ class AdaLanczosConv(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, short_scales={list(self.short_scales)}"
+
+
+@torch.compiler.disable  # eigenvalues, forward-mode slopes and hand-written gradients are not for tracing
+def _filtered(chosen: nn.Module, matrix: Tensor) -> Tensor:
+    return chosen(matrix)
 
 
 def _mixed(filters: Tensor, coefficients: Tensor, weights: Tensor) -> Tensor:

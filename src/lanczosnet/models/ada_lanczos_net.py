@@ -129,6 +129,7 @@ class AdaLanczosNet(nn.Module):
         x = inputs.leave(x)
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
+    @torch.compiler.disable
     def spectrum(self, inputs: GraphInputs, features: Tensor) -> AdaptiveSpectrum:
         """S from the kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):

@@ -5,9 +5,31 @@ from typing import Any
 from torch import nn
 
 from lanczosnet.models.ada_lanczos_net import AdaLanczosNet
+from lanczosnet.models.cheby_net import ChebyNet
+from lanczosnet.models.dcnn import DCNN
+from lanczosnet.models.gat import GAT
+from lanczosnet.models.gcn import GCN
+from lanczosnet.models.gcn_fp import GCNFP
+from lanczosnet.models.ggnn import GGNN
+from lanczosnet.models.gpnn import GPNN
+from lanczosnet.models.graph_sage import GraphSAGE
 from lanczosnet.models.lanczos_net import LanczosNet
+from lanczosnet.models.mpnn import MPNN
 
-MODELS: dict[str, type[nn.Module]] = {"lanczosnet": LanczosNet, "adalanczosnet": AdaLanczosNet}
+# In the order of the paper's tables.
+MODELS: dict[str, type[nn.Module]] = {
+    "gcnfp": GCNFP,
+    "ggnn": GGNN,
+    "dcnn": DCNN,
+    "chebynet": ChebyNet,
+    "gcn": GCN,
+    "mpnn": MPNN,
+    "graphsage": GraphSAGE,
+    "gpnn": GPNN,
+    "gat": GAT,
+    "lanczosnet": LanczosNet,
+    "adalanczosnet": AdaLanczosNet,
+}
 
 
 def network(name: str) -> type[nn.Module]:

@@ -52,23 +52,20 @@ class GraphInputs(NamedTuple):
         return signal if self.layout is None else self.layout.unpad(signal)
 
 
+@torch.compiler.disable
 def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> GraphInputs:
     """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch."""
-    x = data.x
-    if x is None:
-        raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
+    x = node_input(data, validate=validate)
     num_nodes = len(x)
-    if validate and x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        node = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
-    batch = getattr(data, "batch", None)
-    num_graphs = 1 if batch is None else int(getattr(data, "num_graphs", 0)) or int(batch.max()) + 1
+    batch, num_graphs = graph_of_node(data)
+    weight = getattr(data, "edge_weight", None)
     A = adjacency(
         data.edge_index,
-        getattr(data, "edge_weight", None),
+        weight,
         num_nodes=num_nodes,
         batch=batch,
         num_graphs=None if batch is None else num_graphs,
+        dtype=torch.float64 if weight is None and x.dtype == torch.float64 else None,
         validate=validate,
     )
     assert isinstance(A, SparseOperator)
@@ -83,11 +80,40 @@ def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -
         num_components=num_components,
         layout=layout,
         edge_types=None,
-        batch=torch.zeros(num_nodes, dtype=torch.long, device=x.device) if batch is None else batch,
+        batch=batch if batch is not None else torch.zeros(num_nodes, dtype=torch.long, device=x.device),
         num_graphs=num_graphs,
         ritz=_ritz_pairs(data, num_nodes, num_components),
     )
     return inputs._replace(edge_types=_edge_types(data, num_edge_types, inputs))
+
+
+def node_input(data: Any, *, validate: bool = True) -> Tensor:
+    """The node features or types, checked."""
+    x = data.x
+    if x is None:
+        raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
+    if validate and x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        node = (~torch.isfinite(x)).nonzero()[0].tolist()
+        raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
+    return x
+
+
+def graph_of_node(data: Any) -> tuple[Tensor | None, int]:
+    """Which graph each node belongs to, None for one graph, and how many graphs there are."""
+    batch = getattr(data, "batch", None)
+    return batch, 1 if batch is None else int(getattr(data, "num_graphs", 0)) or int(batch.max()) + 1
+
+
+def edge_types_of(data: Any, num_edge_types: int) -> Tensor:
+    """The data's edge_type `[edge]` or edge_attr `[edge, type]`."""
+    edge_type = getattr(data, "edge_type", None)
+    edge_type = getattr(data, "edge_attr", None) if edge_type is None else edge_type
+    if edge_type is None:
+        raise ValueError(
+            f"this model has {num_edge_types} edge types, but the data has neither edge_type [edge] nor "
+            f"edge_attr [edge, {num_edge_types}]"
+        )
+    return edge_type
 
 
 def _components(data: Any, A: SparseOperator) -> tuple[Tensor, int]:
@@ -120,13 +146,7 @@ def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:
 def _edge_types(data: Any, num_edge_types: int, inputs: GraphInputs) -> EdgeTypeOperators | None:
     if num_edge_types == 0:
         return None
-    edge_type = getattr(data, "edge_type", None)
-    edge_type = getattr(data, "edge_attr", None) if edge_type is None else edge_type
-    if edge_type is None:
-        raise ValueError(
-            f"this model has {num_edge_types} edge types, but the data has neither edge_type [edge] nor "
-            f"edge_attr [edge, {num_edge_types}]"
-        )
+    edge_type = edge_types_of(data, num_edge_types)
     by_type = adjacency_by_type(
         data.edge_index, edge_type, num_edge_types, num_nodes=len(inputs.x), dtype=inputs.adjacency.dtype
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
@@ -91,6 +92,7 @@ class LanczosNet(nn.Module):
         """What may be computed once for every graph of a data set."""
         return AddRitzPairs(self.num_steps) if self.needs_pairs else None
 
+    @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
         inputs = graph_inputs(data, self.num_edge_types, validate=validate)

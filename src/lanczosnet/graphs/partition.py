@@ -1,0 +1,77 @@
+"""Spectral partition of graphs: k-means on leading Ritz vectors, for all components of a batch at once."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity import SparseOperator, connected_components, normalized
+from lanczosnet.affinity.operator import places_within
+from lanczosnet.krylov import component_ritz_pairs
+
+# Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
+NUM_STEPS = 128
+MAX_ROUNDS = 50
+
+
+def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: int = 0) -> Tensor:
+    """The cluster of every node within its connected component, `[node]` integers below `num_partitions`.
+
+    Small normalised cuts in the manner of Shi and Malik (2000): k-means on the leading eigenvectors of D^-1 (A + I).
+    Components of at most `num_partitions` nodes stay whole.
+
+    Args:
+        adjacency: of a graph, or of a batch of them.
+        num_partitions: clusters per component.
+        seed: of the Lanczos start vector of large components; nothing else is random.
+    """
+    if not 1 <= num_partitions <= NUM_STEPS:
+        raise ValueError(f"num_partitions must lie in 1..{NUM_STEPS}, but is {num_partitions}")
+    with torch.no_grad():
+        adjacency = adjacency.without_segments().to(torch.float64)
+        S = normalized(adjacency)
+        component, count = connected_components(S)
+        place, size = places_within(component, count)
+        vectors = component_ritz_pairs(S, NUM_STEPS, _start(place, size, seed)).vectors[:, :num_partitions]
+        points = vectors / (1 + adjacency.degree()).sqrt().unsqueeze(-1)
+        cluster = _kmeans(points, component, count, num_partitions)
+        return torch.where((size > num_partitions)[component], cluster, 0)
+
+
+def _start(place: Tensor, size: Tensor, seed: int) -> Tensor:
+    """For every component the beginning of the same random sequence, so that it does not depend on the batch."""
+    longest = int(size.max()) if len(size) else 0
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(longest)).to(place.device)[place]
+
+
+def _kmeans(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
+    """Lloyd's iteration in every component, from centres as far apart as can be: no random numbers."""
+    centres = _far_apart(points, component, count, k)  # [component, cluster, channel]
+    label = torch.zeros_like(component)
+    for _ in range(MAX_ROUNDS):
+        previous, label = label, (points.unsqueeze(1) - centres[component]).square().sum(-1).argmin(1)
+        cluster = component * k + label
+        members = torch.bincount(cluster, minlength=count * k).view(count, k, 1)
+        sums = points.new_zeros(count * k, points.shape[1]).index_add(0, cluster, points).view_as(centres)
+        centres = torch.where(members > 0, sums / members.clamp_min(1), centres)
+        if label.equal(previous):
+            break
+    return label
+
+
+def _far_apart(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
+    """The point farthest from its component's mean, then k - 1 times the point farthest from those chosen before."""
+    members = torch.bincount(component, minlength=count).clamp_min(1).unsqueeze(-1)
+    mean = points.new_zeros(count, points.shape[1]).index_add(0, component, points) / members
+    distance = (points - mean[component]).square().sum(-1)
+    nodes = torch.arange(len(points), device=points.device)
+    centres = []
+    for _ in range(k):
+        highest = distance.new_zeros(count).scatter_reduce(0, component, distance, "amax")
+        is_highest = distance == highest[component]
+        chosen = nodes.new_full((count,), len(points)).scatter_reduce(
+            0, component[is_highest], nodes[is_highest], "amin"
+        )
+        centres.append(points[chosen])
+        gap = (points - centres[-1][component]).square().sum(-1)
+        distance = gap if len(centres) == 1 else torch.minimum(distance, gap)
+    return torch.stack(centres, dim=1)

@@ -1,0 +1,162 @@
+"""One weight matrix or message function per edge type, on lists of edges as PyG has them."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MLP, SimpleConv
+
+Aggregation = Literal["sum", "mean"]
+
+
+class Edges(NamedTuple):
+    """A graph, or one channel of it, as a list of edges."""
+
+    edge_index: Tensor  # source and target, [2, edge]
+    edge_weight: Tensor | None = None  # [edge]; one where absent
+
+
+def side_by_side(channels: Sequence[Edges]) -> Edges:
+    """All C channels as one graph without edges between them, in which node i of channel c is number i C + c."""
+    index = torch.cat([edges.edge_index * len(channels) + place for place, edges in enumerate(channels)], dim=1)
+    if any(edges.edge_weight is None for edges in channels):
+        return Edges(index)
+    return Edges(index, torch.cat([edges.edge_weight for edges in channels if edges.edge_weight is not None]))
+
+
+class EdgeTypeConv(nn.Module):
+    """One hop per edge type, sum_t A_t X W_t, in one product and one aggregation.
+
+    Args:
+        in_channels: size of each input.
+        out_channels: size of each output.
+        num_types: T.
+        aggregation: "sum", or "mean" over the neighbours of each type.
+
+    Shapes:
+        `[node, in_channels]` and one `Edges` per type -> `[node, out_channels]`.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, num_types: int, aggregation: Aggregation = "sum") -> None:
+        super().__init__()
+        self.num_types = num_types
+        self.weight = nn.Parameter(torch.empty(in_channels, num_types * out_channels))
+        self.aggregate = SimpleConv(aggregation)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for weight in self.weight.chunk(self.num_types, dim=1):
+            nn.init.xavier_uniform_(weight)
+
+    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+        mixed = (x @ self.weight).unflatten(1, (self.num_types, -1))
+        return self.aggregate(mixed.flatten(0, 1), *side_by_side(channels)).unflatten(0, mixed.shape[:2]).sum(1)
+
+
+class WithEdgeTypes(nn.Module):
+    """A convolution of the simple graph plus one hop per edge type; without types, the convolution alone.
+
+    All weights start as one Glorot matrix of the concatenation of their inputs: as many separate ones, added up, would
+    let the states grow from layer to layer.
+
+    Args:
+        convolution: of the simple graph, one of PyG's.
+        in_channels: size of each input.
+        out_channels: size of each output.
+        num_types: T.
+        num_terms: how many products with a weight matrix the convolution adds up.
+        aggregation: over the neighbours of each type.
+        gain: of the initial weights.
+    """
+
+    def __init__(
+        self,
+        convolution: nn.Module,
+        in_channels: int,
+        out_channels: int,
+        num_types: int,
+        *,
+        num_terms: int = 1,
+        aggregation: Aggregation = "sum",
+        gain: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.simple = convolution
+        self.typed = EdgeTypeConv(in_channels, out_channels, num_types, aggregation) if num_types else None
+        self.bound = gain * math.sqrt(6 / ((num_terms + num_types) * in_channels + out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.simple.reset_parameters()  # type: ignore[operator]
+        for parameter in self.parameters():
+            if parameter.dim() == 2:
+                nn.init.uniform_(parameter, -self.bound, self.bound)
+
+    def forward(self, x: Tensor, simple: Sequence[Any], types: Sequence[Edges]) -> Tensor:
+        """`simple` is what the convolution takes besides x."""
+        y = self.simple(x, *simple)
+        return y if self.typed is None else y + self.typed(x, types)
+
+
+class NodeMessages(nn.Module):
+    """Messages f_c(x_j) with one function per channel, aggregated over each channel's edges, side by side.
+
+    Args:
+        channels: size of the states and of the messages.
+        num_channels: C, the simple graph and one per edge type.
+        message_channels: hidden sizes of the f_c; none for a matrix.
+        aggregation: "sum" or "mean".
+
+    Shapes:
+        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at.
+    """
+
+    def __init__(
+        self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
+    ) -> None:
+        super().__init__()
+        sizes = [channels, *message_channels, channels]
+        bias = len(message_channels) > 0
+        self.functions = nn.ModuleList(MLP(sizes, norm=None, bias=bias) for _ in range(num_channels))
+        self.aggregate = SimpleConv(checked_aggregation(aggregation))
+
+    def reset_parameters(self) -> None:
+        for function in self.functions:
+            function.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+        sent = torch.stack([function(x) for function in self.functions], dim=1)
+        received = self.aggregate(sent.flatten(0, 1), side_by_side(channels).edge_index)
+        return received.unflatten(0, sent.shape[:2]).flatten(1)
+
+
+class PairMessages(nn.Module):
+    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`."""
+
+    def __init__(
+        self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
+    ) -> None:
+        super().__init__()
+        sizes = [2 * channels, *message_channels, channels]
+        self.functions = nn.ModuleList(MLP(sizes, norm=None) for _ in range(num_channels))
+        self.aggregate = SimpleConv(checked_aggregation(aggregation)).aggr_module
+
+    def reset_parameters(self) -> None:
+        for function in self.functions:
+            function.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+        received = []
+        for function, edges in zip(self.functions, channels, strict=True):
+            source, target = edges.edge_index
+            sent = function(torch.cat([x[target], x[source]], dim=-1))
+            received.append(self.aggregate(sent, target, dim_size=len(x)))
+        return torch.cat(received, dim=-1)
+
+
+def checked_aggregation(aggregation: str) -> str:
+    if aggregation not in ("sum", "mean"):
+        raise ValueError(f"aggregation must be 'sum' or 'mean', not {aggregation!r}")
+    return aggregation

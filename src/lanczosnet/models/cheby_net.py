@@ -1,0 +1,54 @@
+"""ChebyNet (Defferrard et al., NIPS 2016)."""
+
+from typing import Any, Unpack
+
+from torch import Tensor, nn
+from torch_geometric.nn import ChebConv
+
+from lanczosnet.layers.edge_types import WithEdgeTypes
+from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
+from lanczosnet.models.gcn import symmetric_normalized
+from lanczosnet.models.widths import layer_widths
+
+
+class ChebyNet(EdgeNetwork):
+    """X' = relu(sum_k T_k(L - I) X W_k + sum_t S_t X W_t): Chebyshev polynomials of the simple graph's Laplacian
+    L = I - D^-1/2 A D^-1/2 (its largest eigenvalue bounded by 2), and one hop per edge type t.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: width of the layers.
+        out_channels: classes or targets.
+        num_layers: graph convolutions.
+        polynomial_order: the highest k (PyG's `K` counts the terms, one more).
+        **common: as in `CommonOptions`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        polynomial_order: int = 5,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        if polynomial_order < 0:
+            raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
+        num_terms = polynomial_order + 1
+        self.convolutions = nn.ModuleList(
+            WithEdgeTypes(ChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
+            for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
+        )
+
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+        inputs = super().prepare(data, validate=validate)
+        simple, *types = inputs.channels
+        return inputs._replace(channels=[simple, *(symmetric_normalized(edges, len(inputs.x)) for edges in types)])
+
+    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+        simple, *types = inputs.channels
+        largest_eigenvalue = x.new_full((), 2.0)  # a bound, so that no graph's filter depends on its batch
+        return self.stack(x, self.convolutions, (*simple, None, largest_eigenvalue), types)

@@ -1,0 +1,161 @@
+"""What the networks on PyG's layers share: the door for lists of edges, and what stands around the layers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import inits
+
+from lanczosnet.affinity.adjacency import check_batch, check_edges, type_flags
+from lanczosnet.layers import NodeEncoder
+from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.edge_types import Edges
+from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.models.entrance import edge_types_of, graph_of_node, node_input
+
+
+class EdgeInputs(NamedTuple):
+    """A graph, or a batch of them, as lists of edges."""
+
+    x: Tensor  # node features or types, [node, ...]
+    channels: list[Edges]  # the simple graph, then every edge type
+    batch: Tensor  # [node]
+    num_graphs: int
+    clusters: Edges | None = None  # the simple graph's edges inside clusters, where it is partitioned
+    cut: Edges | None = None  # and those between them
+    is_crowded: bool = False  # whether a node has more neighbours than are sampled
+
+    def with_channels(self, change: Callable[[Edges], Edges]) -> Self:
+        return self._replace(channels=[change(edges) for edges in self.channels])
+
+
+def edge_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> EdgeInputs:
+    """Read x, edge_index, edge_weight, edge_type or edge_attr, and batch, and check them."""
+    x = node_input(data, validate=validate)
+    batch, num_graphs = graph_of_node(data)
+    index, weight = data.edge_index, getattr(data, "edge_weight", None)
+    if weight is None:
+        dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+        weight = torch.ones(index.shape[1], dtype=dtype, device=index.device)
+    if validate:
+        check_edges(index, weight, len(x))
+        if batch is not None:
+            check_batch(batch, index, len(x), num_graphs)
+    channels = [Edges(index, weight)]
+    if num_edge_types:
+        flags = type_flags(edge_types_of(data, num_edge_types), num_edge_types, index.shape[1])
+        typed = [index[:, flag] for flag in flags.T]
+        channels += [Edges(part, weight.new_ones(part.shape[1])) for part in typed]
+    batch = torch.zeros(len(x), dtype=torch.long, device=x.device) if batch is None else batch
+    return EdgeInputs(x, channels, batch, num_graphs)
+
+
+class CommonOptions(TypedDict, total=False):
+    """What every network takes by keyword.
+
+    node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
+    embedding_channels: size of a learned embedding.
+    num_edge_types: edge types besides the simple graph.
+    readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
+    dropout: after every activation or propagation.
+    input_dropout: on the node features.
+    """
+
+    node_input: NodeInput
+    embedding_channels: int
+    num_edge_types: int
+    readout: str | None
+    dropout: float
+    input_dropout: float
+
+
+class EdgeNetwork(nn.Module, ABC):
+    """Node encoder, the layers of a network that defines `propagate`, and a readout where graphs are asked for.
+
+    Shapes:
+        - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
+          edge_type `[edge]` or edge_attr `[edge, type]`
+        - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        *,
+        node_input: NodeInput = "features",
+        embedding_channels: int = 64,
+        num_edge_types: int = 0,
+        readout: str | None = None,
+        dropout: float = 0.0,
+        input_dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if num_edge_types < 0:
+            raise ValueError(f"num_edge_types must be 0 (none) or more, but is {num_edge_types}")
+        self.num_edge_types = num_edge_types
+        self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
+        self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
+        self.dropout = nn.Dropout(dropout)
+        self.input_dropout = nn.Dropout(input_dropout)
+        self.last_channels = out_channels if readout is None else hidden_channels
+
+    @abstractmethod
+    def propagate(self, x: Tensor, inputs: Any) -> Tensor:
+        """Encoded nodes -> `[node, last_channels]`."""
+
+    def reset_parameters(self) -> None:
+        for child in self.children():
+            inits.reset(child)
+
+    def prepare(self, data: Any, *, validate: bool = True) -> Any:
+        """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
+        return edge_inputs(data, self.num_edge_types, validate=validate)
+
+    def forward(self, data: Any) -> Tensor:
+        inputs: Any = data if isinstance(data, tuple) else self.prepare(data)
+        x = self.propagate(self.input_dropout(self.encoder(inputs.x)), inputs)
+        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+
+    def activate(self, x: Tensor) -> Tensor:
+        return x.relu()
+
+    def stack(self, x: Tensor, layers: nn.ModuleList, *arguments: Any) -> Tensor:
+        """Layer after layer, activated and dropped out in between, and after the last where a readout follows."""
+        for place, layer in enumerate(layers, start=1):
+            x = layer(x, *arguments)
+            if self.readout is not None or place < len(layers):
+                x = self.dropout(self.activate(x))
+        return x
+
+
+class RecurrentNetwork(EdgeNetwork):
+    """States that one `step`, the same every time, changes `num_layers` times; a linear map before it, one after it."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        if num_layers < 1:
+            raise ValueError(f"num_layers, the propagation steps, must be at least 1, but is {num_layers}")
+        self.num_layers = num_layers
+        self.input = nn.Linear(self.encoder.out_channels, hidden_channels)
+        self.output = nn.Linear(hidden_channels, out_channels) if self.readout is None else nn.Identity()
+
+    @abstractmethod
+    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+        """`[node, hidden_channels]` -> the same."""
+
+    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+        state = self.input(x)
+        for _ in range(self.num_layers):
+            state = self.dropout(self.step(state, inputs))
+        return self.output(state)

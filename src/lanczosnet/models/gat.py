@@ -1,0 +1,65 @@
+"""GAT, graph attention networks (Velickovic et al., ICLR 2018)."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+
+from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
+
+
+class GAT(EdgeNetwork):
+    """Every head of every channel (the simple graph, each edge type) attends to a node's neighbours and the node itself
+    with weights that sum to one; hidden layers put the results side by side, the last one averages them.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: width of a head.
+        out_channels: classes or targets.
+        num_layers: graph convolutions.
+        heads: attention heads per channel, one number for all layers or one for each.
+        **common: as in `CommonOptions`; dropout acts on the input of the layers after the first and on the attention.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        heads: int | Sequence[int] = 8,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1, but is {num_layers}")
+        heads = [heads] * num_layers if isinstance(heads, int) else list(heads)
+        if len(heads) != num_layers or min(heads) < 1:
+            raise ValueError(f"heads must be a positive number for each of the {num_layers} layers, but is {heads}")
+        num_channels = 1 + self.num_edge_types
+        dropout = self.dropout.p
+        self.convolutions = nn.ModuleList()
+        size = self.encoder.out_channels
+        for place, number in enumerate(heads, start=1):
+            is_last = place == num_layers
+            width = self.last_channels if is_last else hidden_channels
+            self.convolutions.append(
+                nn.ModuleList(
+                    GATConv(size, width, number, concat=not is_last, dropout=dropout) for _ in range(num_channels)
+                )
+            )
+            size = width * number * num_channels
+
+    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+        for place, convolutions in enumerate(self.convolutions, start=1):
+            parts = [
+                convolution(x, edges.edge_index)
+                for convolution, edges in zip(convolutions, inputs.channels, strict=True)  # type: ignore[call-overload]
+            ]
+            if place == len(self.convolutions):
+                return torch.stack(parts).mean(0)
+            x = self.dropout(nn.functional.elu(torch.cat(parts, dim=-1)))
+        raise AssertionError("there is at least one layer")

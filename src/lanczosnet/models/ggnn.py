@@ -1,0 +1,45 @@
+"""GGNN, gated graph neural networks (Li et al., ICLR 2016)."""
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from torch import Tensor, nn
+
+from lanczosnet.layers.edge_types import Aggregation, NodeMessages
+from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork
+
+
+class GGNN(RecurrentNetwork):
+    """h' = GRU([sum or mean over neighbours j in channel c of f_c(h_j)]_c, h), the same functions in every step.
+
+    PyG's GatedGraphConv has other weights in every step and one edge type; with one step at a time and one type it is
+    the same layer.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: size of the states.
+        out_channels: classes or targets.
+        num_layers: propagation steps.
+        aggregation: "sum" or "mean" over neighbours.
+        message_channels: hidden sizes of the message functions; none for the matrices of the cited work.
+        **common: as in `CommonOptions`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        aggregation: Aggregation = "sum",
+        message_channels: Sequence[int] = (),
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        num_channels = 1 + self.num_edge_types
+        self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
+        self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
+
+    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+        return self.update(self.messages(state, inputs.channels), state)
