@@ -173,7 +173,7 @@ def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch
     assert json.loads((tmp_path / "config.json").read_text())["result"]["stopped"] == "diverged"
 
 
-LONG = ["--set", "epochs=60", "--set", "hidden_channels=16", "--set", "num_steps=5", "--set", "dropout=0.5"]
+LONG = ["--set", "epochs=120", "--set", "hidden_channels=16", "--set", "num_steps=5", "--set", "dropout=0.5"]
 
 
 def started(*arguments) -> subprocess.Popen:
@@ -191,13 +191,15 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
     assert subprocess.run([*COMMAND, *arguments, "--out", str(tmp_path / "whole")], check=False).returncode == 0
     chance = random.Random(os.getpid())
     out = tmp_path / "killed"
-    for first, last in ((1, 20), (20, 40), (40, 58)):
+    kills = 0
+    for first, last in ((1, 30), (30, 60), (60, 90)):
         process = started(*arguments, "--out", out, "--resume")
         wait_for_lines(out / "metrics.jsonl", chance.randint(first, last), process)
         time.sleep(chance.random() * 0.05)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        assert not (out / "config.json").exists(), "it was killed too late to show anything"
+        kills += not (out / "config.json").exists()
+    assert kills >= 2, "it was killed too late to show anything"
     assert subprocess.run([*COMMAND, *arguments, "--out", str(out), "--resume"], check=False).returncode == 0
     for name in ("model.safetensors", "metrics.jsonl", "config.json"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -45,9 +45,8 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {number:g}" for key, number in value.items())
     if isinstance(value, list):
-        return ("  " if isinstance(value[0], float) else "\n").join(
-            f"{item:g}" if isinstance(item, float) else str(item) for item in value
-        )
+        are_numbers = all(isinstance(item, int | float) for item in value)
+        return "  ".join(f"{item:g}" for item in value) if are_numbers else "\n".join(map(str, value))
     if isinstance(value, float):
         return f"{value:g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

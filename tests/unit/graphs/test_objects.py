@@ -76,3 +76,11 @@ def test_a_truncated_file_is_named(tmp_path):
 def test_an_empty_folder_is_an_error(tmp_path):
     with pytest.raises(DataError, match=r"holds no \.pt files"):
         load(tmp_path)
+
+
+def test_reading_a_file_leaves_what_torch_may_load_as_it_was(tmp_path):
+    torch.save(Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]])), tmp_path / "g.pt")
+    before = set(torch.serialization.get_safe_globals())
+    assert Data in before
+    load(tmp_path / "g.pt")
+    assert set(torch.serialization.get_safe_globals()) == before

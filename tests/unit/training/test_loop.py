@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
+from torch_geometric.data import Batch, Data
 
+from lanczosnet.graphs import pack
 from lanczosnet.models import MODELS
 from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
@@ -165,6 +167,17 @@ def test_training_leaves_the_callers_data_as_it_was(device):
     OneGraph(model, data, device)
     assert data.x is x
     assert set(data.keys()) == keys
+
+
+def test_graphs_in_several_parts_are_trained_without_precomputed_pairs():
+    graphs = packed_molecules(6)[:]
+    parts = Batch.from_data_list(graphs[:2])
+    graphs.append(Data(**{key: parts[key] for key in graphs[0].keys() if key != "y"}, y=graphs[0].y))  # noqa: SIM118
+    data = pack(graphs)
+    model = architecture_for(data, task_of(data, torch.arange(1, 7)), "lanczosnet", SMALL).build().eval()
+    (step,) = ManyGraphs(model, data, CPU).steps(torch.arange(7), 7)
+    alone = torch.cat([model(graph) for graph in graphs])
+    torch.testing.assert_close(model(step.inputs), alone, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("data", [communities(), packed_molecules(11)], ids=["nodes", "graphs"])
