@@ -55,8 +55,9 @@ def dense_blocks(operator: SparseOperator, layout: BlockLayout) -> DenseOperator
     row, column = operator.row.long(), operator.column.long()
     values = operator.values
     if len(layout.node) < layout.num_nodes:
-        inside = (block[row] >= 0).nonzero().squeeze(1)
+        inside = ((block[row] >= 0) & (block[column] >= 0)).nonzero().squeeze(1)
         row, column, values = row[inside], column[inside], values[inside]
     matrix = values.new_zeros(len(layout.size), layout.width, layout.width)
-    matrix = matrix.index_put((block[row], place[row], place[column]), values)
+    # Added, not put: a stored zero between two blocks must not replace an entry of the first.
+    matrix = matrix.index_put((block[row], place[row], place[column]), values, accumulate=True)
     return DenseOperator(matrix, mask=layout.mask, symmetric=operator.symmetric)

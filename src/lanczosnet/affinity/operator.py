@@ -290,15 +290,13 @@ class SparseOperator(Operator):
 
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
-        segment = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
-        segment = segment if self.segment is None else self.segment
-        place, size = places_within(segment, 1 if self.num_segments is None else self.num_segments)
-        width = int(size.max()) if len(size) else 0
-        row, column = self.row.long(), self.column.long()
-        matrix = self.values.new_zeros(len(size), width, width)
-        matrix = matrix.index_put((segment[row], place[row], place[column]), self.values)
-        mask = torch.arange(width, device=self.device) < size.unsqueeze(1)
-        return DenseOperator(matrix, mask=mask, symmetric=self.symmetric)
+        from lanczosnet.affinity.blocks import block_layout, dense_blocks  # they build on this module
+
+        if self.segment is None:
+            segment, count = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device), 1
+        else:
+            segment, count = self.segment, self.num_segments or 0
+        return dense_blocks(self, block_layout(segment, count))
 
     def _multiply(self, signal: Tensor) -> Tensor:
         if self.num_nodes == 0:

@@ -5,6 +5,7 @@ Each maps `[...]` Ritz values to `[..., scale]` responses and acts on every valu
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -52,8 +53,8 @@ class PowerFilter(nn.Module):
         return torch.stack([table.get(scale, zero) for scale in self.scales], -3)  # type: ignore[call-overload]
 
 
-class MLPFilter(nn.Module):
-    """r -> f(r^s1, ..., r^sE), an MLP with biases, exactly as published (Eqs. 5, 6 and 8).
+class LearnedFilter(nn.Module, ABC):
+    """An MLP on the powers of a Ritz value, and what a filter makes of it.
 
     Args:
         scales: the long scales.
@@ -73,32 +74,30 @@ class MLPFilter(nn.Module):
         reset_layers(self.layers)
 
     def forward(self, values: Tensor) -> Tensor:
-        response = self.layers(powers(values, self.scales))
+        response = self.response(powers(values, self.scales))
         return response.relu() if self.positive else response
 
+    @abstractmethod
+    def response(self, power: Tensor) -> Tensor:
+        """(r^s1, ..., r^sE) -> one number per scale, `[..., scale]` -> `[..., scale]`."""
 
-class AnchoredFilter(nn.Module):
+
+class MLPFilter(LearnedFilter):
+    """r -> f(r^s1, ..., r^sE), an MLP with biases, exactly as published (Eqs. 5, 6 and 8)."""
+
+    def response(self, power: Tensor) -> Tensor:
+        return self.layers(power)
+
+
+class AnchoredFilter(LearnedFilter):
     """r -> r^s (1 + tanh f(r^s1, ..., r^sE)): learned, and zero where the Ritz value is. The default.
 
     An MLP with biases is not zero at r = 0, and lets the Ritz directions that carry nothing through as noise; on the
     citation networks the published form then memorises its few labels. It starts near the plain powers.
     """
 
-    def __init__(
-        self, scales: Sequence[float], hidden_channels: Sequence[int] = (128,), *, positive: bool = False
-    ) -> None:
-        super().__init__()
-        self.scales = Scales(scales, allow_infinity=True)
-        self.positive = positive
-        self.layers = multilayer_perceptron(len(self.scales), hidden_channels, len(self.scales))
-
-    def reset_parameters(self) -> None:
-        reset_layers(self.layers)
-
-    def forward(self, values: Tensor) -> Tensor:
-        power = powers(values, self.scales)
-        response = power * (1.0 + torch.tanh(self.layers(power)))
-        return response.relu() if self.positive else response
+    def response(self, power: Tensor) -> Tensor:
+        return power * (1.0 + torch.tanh(self.layers(power)))
 
 
 def multilayer_perceptron(in_channels: int, hidden_channels: Sequence[int], out_channels: int) -> nn.Sequential:
@@ -116,19 +115,16 @@ def reset_layers(layers: nn.Sequential) -> None:
             layer.reset_parameters()
 
 
-SPECTRAL_FILTERS: dict[str, type[PowerFilter] | type[MLPFilter] | type[AnchoredFilter]] = {
-    "power": PowerFilter,
-    "mlp": MLPFilter,
-    "anchored": AnchoredFilter,
-}
+LEARNED_FILTERS: dict[str, type[LearnedFilter]] = {"mlp": MLPFilter, "anchored": AnchoredFilter}
+SPECTRAL_FILTERS = ("power", *LEARNED_FILTERS)
 
 
 def spectral_filter(
     name: str, scales: Sequence[float], hidden_channels: Sequence[int] = (128,), *, positive: bool = False
 ) -> nn.Module:
     """A spectral filter by name."""
-    if name not in SPECTRAL_FILTERS:
-        raise ValueError(f"unknown spectral filter {name!r}: choose one of {', '.join(SPECTRAL_FILTERS)}")
     if name == "power":
         return PowerFilter(scales)
-    return SPECTRAL_FILTERS[name](scales, hidden_channels, positive=positive)  # type: ignore[call-arg]
+    if name not in LEARNED_FILTERS:
+        raise ValueError(f"unknown spectral filter {name!r}: choose one of {', '.join(SPECTRAL_FILTERS)}")
+    return LEARNED_FILTERS[name](scales, hidden_channels, positive=positive)

@@ -257,6 +257,22 @@ def test_a_molecule_of_several_fragments_is_treated_fragment_by_fragment() -> No
     torch.testing.assert_close(network(batched([AddRitzPairs(4)(joined)]))[0], apart, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["LanczosNet", "AdaLanczosNet"])
+def test_an_edge_of_weight_zero_between_two_fragments_is_no_edge(kind: str) -> None:
+    first, second = molecule(6), molecule(4, 50)
+    apart = Data(
+        x=torch.cat([first.x, second.x]),
+        edge_index=torch.cat([first.edge_index, second.edge_index + 6], 1),
+        edge_weight=torch.cat([first.edge_weight, second.edge_weight]),
+    )
+    joined = apart.clone()
+    bridges = torch.tensor([[0, 1, 6, 7], [6, 7, 0, 1]])
+    joined.edge_index = torch.cat([apart.edge_index, bridges], 1)
+    joined.edge_weight = torch.cat([apart.edge_weight, torch.zeros(4)])
+    network = graph_network(kind, num_edge_types=0)
+    torch.testing.assert_close(network(batched([joined])), network(batched([apart])), atol=1e-6, rtol=1e-5)
+
+
 def test_the_random_start_vector_depends_on_the_seed_alone() -> None:
     batch = batched(molecules((12, 9)))
     options = {"tridiagonal_filter": "vectorized", "start": "random", "num_steps": 5}
