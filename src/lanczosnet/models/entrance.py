@@ -146,9 +146,13 @@ def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:
 def _edge_types(data: Any, num_edge_types: int, inputs: GraphInputs) -> EdgeTypeOperators | None:
     if num_edge_types == 0:
         return None
-    edge_type = edge_types_of(data, num_edge_types)
+    edge_index, edge_type = data.edge_index, edge_types_of(data, num_edge_types)
+    weight = getattr(data, "edge_weight", None)
+    if weight is not None:  # an edge of weight zero is none, of whatever type: it may lie between components
+        exists = weight.detach() != 0
+        edge_index, edge_type = edge_index[:, exists], edge_type[exists]
     by_type = adjacency_by_type(
-        data.edge_index, edge_type, num_edge_types, num_nodes=len(inputs.x), dtype=inputs.adjacency.dtype
+        edge_index, edge_type, num_edge_types, num_nodes=len(inputs.x), dtype=inputs.adjacency.dtype
     )
     operators = [normalized(A, validate=False) for A in by_type if isinstance(A, SparseOperator)]
     return EdgeTypeOperators([inputs.arranged(S) for S in operators])

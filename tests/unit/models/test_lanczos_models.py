@@ -263,13 +263,15 @@ def test_an_edge_of_weight_zero_between_two_fragments_is_no_edge(kind: str) -> N
     apart = Data(
         x=torch.cat([first.x, second.x]),
         edge_index=torch.cat([first.edge_index, second.edge_index + 6], 1),
+        edge_attr=torch.cat([first.edge_attr, second.edge_attr]),
         edge_weight=torch.cat([first.edge_weight, second.edge_weight]),
     )
     joined = apart.clone()
     bridges = torch.tensor([[0, 1, 6, 7], [6, 7, 0, 1]])
     joined.edge_index = torch.cat([apart.edge_index, bridges], 1)
     joined.edge_weight = torch.cat([apart.edge_weight, torch.zeros(4)])
-    network = graph_network(kind, num_edge_types=0)
+    joined.edge_attr = torch.cat([apart.edge_attr, torch.ones(4, NUM_EDGE_TYPES)])
+    network = graph_network(kind)
     torch.testing.assert_close(network(batched([joined])), network(batched([apart])), atol=1e-6, rtol=1e-5)
 
 
