@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lanczosnet.training.saved import TrainedModel
     from lanczosnet.training.seeds import run_seeds
     from lanczosnet.training.tasks import Classification, Regression, task_of
+    from lanczosnet.training.together import Outcome, Trial, fit_together
 
 _HOME = {
     "Architecture": "architecture",
@@ -23,14 +24,17 @@ _HOME = {
     "DivergenceError": "errors",
     "EpochReport": "loop",
     "Fitted": "loop",
+    "Outcome": "together",
     "Plan": "plan",
     "RECIPES": "recipes",
     "Recipe": "recipes",
     "Regression": "tasks",
     "TrainedModel": "saved",
     "TrainingError": "errors",
+    "Trial": "together",
     "architecture_for": "architecture",
     "fit": "loop",
+    "fit_together": "together",
     "prepare": "plan",
     "recipe": "recipes",
     "run": "plan",
@@ -45,13 +49,16 @@ __all__ = [
     "DivergenceError",
     "EpochReport",
     "Fitted",
+    "Outcome",
     "Plan",
     "Recipe",
     "Regression",
     "TrainedModel",
     "TrainingError",
+    "Trial",
     "architecture_for",
     "fit",
+    "fit_together",
     "prepare",
     "recipe",
     "run",
