@@ -11,7 +11,7 @@ from lanczosnet.filters.fourier import (
 )
 from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_terms
 from lanczosnet.filters.scales import Scales
-from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, spectral_filter
+from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, responses, spectral_filter
 from lanczosnet.filters.tridiagonal import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
@@ -37,6 +37,7 @@ __all__ = [
     "power_filter",
     "power_terms",
     "powers",
+    "responses",
     "spectral_basis",
     "spectral_filter",
 ]

@@ -4,6 +4,7 @@ Many small graphs become a padded dense batch `[component, node, channel]`; a la
 The convolution never crosses components, so components, not graphs, are the unit of the dense layout.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +21,7 @@ from lanczosnet.affinity import (
     dense_blocks,
     normalized,
 )
+from lanczosnet.krylov import matrix_powers
 from lanczosnet.layers import EdgeTypeOperators
 
 # Components of at most this many nodes are multiplied as dense blocks.
@@ -51,10 +53,30 @@ class GraphInputs(NamedTuple):
         """The layout's -> `[node, channel]`."""
         return signal if self.layout is None else self.layout.unpad(signal)
 
+    @property
+    def mask(self) -> Tensor:
+        """Ones on the nodes of the dense layout, zeros on padding."""
+        assert self.layout is not None
+        return self.layout.mask.to(self.adjacency.dtype)
+
+    def blocks(self, short_scales: Sequence[int], S: SparseOperator) -> dict[str, Tensor]:
+        """The fields of padded blocks that the Lanczos models share: nodes, powers of S, and S of every edge type."""
+        dense, mask = self.arranged(S).dense(), self.mask
+        short = (
+            matrix_powers(dense, short_scales).movedim(1, 2).contiguous()
+            if short_scales
+            else dense.new_zeros(*mask.shape, 0, mask.shape[1])
+        )
+        typed = short[:, :, :0] if self.edge_types is None else self.edge_types.stacked()
+        return {"x": self.enter(self.x), "mask": mask, "short": short, "typed": typed}
+
 
 @torch.compiler.disable
-def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> GraphInputs:
-    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch."""
+def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True, by_graph: bool = False) -> GraphInputs:
+    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
+
+    Laid out component by component, or graph by graph where `by_graph` says so.
+    """
     x = node_input(data, validate=validate)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
@@ -70,8 +92,9 @@ def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -
     )
     assert isinstance(A, SparseOperator)
     component, num_components = _components(data, A)
-    layout: BlockLayout | None = block_layout(component, num_components)
-    if layout is not None and (layout.width > DENSE_UP_TO or num_nodes == 0):
+    layout: BlockLayout | None
+    layout = block_layout(data.batch, num_graphs) if by_graph else block_layout(component, num_components)
+    if layout.width > DENSE_UP_TO or num_nodes == 0:
         layout = None
     inputs = GraphInputs(
         x=x,
