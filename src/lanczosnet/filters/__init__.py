@@ -16,6 +16,7 @@ from lanczosnet.filters.tridiagonal import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
     VectorizedTridiagonalFilter,
+    filtered_by_layer,
 )
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "VectorizedTridiagonalFilter",
     "WholeBasis",
     "chebyshev_terms",
+    "filtered_by_layer",
     "fourier_transform",
     "inverse_fourier_transform",
     "krylov_filter",

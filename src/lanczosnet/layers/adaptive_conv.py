@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
+from lanczosnet.layers.blocks import block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators
 
 
@@ -217,7 +218,8 @@ class AdaLanczosConv(nn.Module):
         bias: add a bias.
 
     Shapes:
-        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`
+        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`; in padded blocks
+          `[graph x node, in_channels]` and the operators of all terms
         - **output:** `[..., node, out_channels]`
     """
 
@@ -251,7 +253,9 @@ class AdaLanczosConv(nn.Module):
         if self.filter is not None:
             self.filter.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum) -> Tensor:
+    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum | Tensor) -> Tensor:
+        if isinstance(spectrum, Tensor):
+            return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
         short, long, typed = self.weight.split(self.sizes)
         parts = []
         if len(short):

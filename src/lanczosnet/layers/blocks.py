@@ -4,8 +4,12 @@ A signal is `[graph x node, channel]`, the nodes of every graph at fixed places 
 is zero in the columns of padding keeps what stands there out of everything else; only a readout has to look away.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+
+from lanczosnet.krylov import matrix_powers
 
 
 def block_convolution(x: Tensor, operators: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -26,6 +30,13 @@ def block_product(operators: Tensor, x: Tensor) -> Tensor:
     with torch.autocast(x.device.type, enabled=False):
         dtype = torch.promote_types(operators.dtype, x.dtype)
         return operators.to(dtype) @ x.unflatten(0, (len(operators), -1)).to(dtype)
+
+
+def stacked_powers(matrix: Tensor, exponents: Sequence[int]) -> Tensor:
+    """Powers of `[graph, node, node]`, one per term: `[graph, node, exponent, node]`."""
+    if not exponents:
+        return matrix.unsqueeze(2)[:, :, :0]
+    return matrix_powers(matrix, exponents).movedim(1, 2).contiguous()
 
 
 def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:

@@ -4,7 +4,6 @@ Many small graphs become a padded dense batch `[component, node, channel]`; a la
 The convolution never crosses components, so components, not graphs, are the unit of the dense layout.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +20,6 @@ from lanczosnet.affinity import (
     dense_blocks,
     normalized,
 )
-from lanczosnet.krylov import matrix_powers
 from lanczosnet.layers import EdgeTypeOperators
 
 # Components of at most this many nodes are multiplied as dense blocks.
@@ -59,16 +57,12 @@ class GraphInputs(NamedTuple):
         assert self.layout is not None
         return self.layout.mask.to(self.adjacency.dtype)
 
-    def blocks(self, short_scales: Sequence[int], S: SparseOperator) -> dict[str, Tensor]:
-        """The fields of padded blocks that the Lanczos models share: nodes, powers of S, and S of every edge type."""
-        dense, mask = self.arranged(S).dense(), self.mask
-        short = (
-            matrix_powers(dense, short_scales).movedim(1, 2).contiguous()
-            if short_scales
-            else dense.new_zeros(*mask.shape, 0, mask.shape[1])
-        )
-        typed = short[:, :, :0] if self.edge_types is None else self.edge_types.stacked()
-        return {"x": self.enter(self.x), "mask": mask, "short": short, "typed": typed}
+    def typed_blocks(self) -> Tensor:
+        """S of every edge type in padded blocks, `[graph, node, type, node]`."""
+        if self.edge_types is None:
+            mask = self.mask
+            return mask.new_zeros(*mask.shape, 0, mask.shape[1])
+        return self.edge_types.stacked()
 
 
 @torch.compiler.disable

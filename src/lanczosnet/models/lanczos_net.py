@@ -14,7 +14,7 @@ from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import layer_operators, spectral_operators
+from lanczosnet.layers.blocks import layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
@@ -130,9 +130,12 @@ class LanczosNet(nn.Module):
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
         return SpectralBlocks(
-            **inputs.blocks(self.short_scales, S),
+            x=inputs.enter(inputs.x),
+            mask=inputs.mask,
             vectors=vectors,
             powers=powers(values, self.long_scales) if self.needs_pairs else values.unsqueeze(-1),
+            short=stacked_powers(inputs.arranged(S).dense(), self.short_scales),
+            typed=inputs.typed_blocks(),
         )
 
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:

@@ -75,6 +75,32 @@ def test_lanczosnet_is_the_same_in_blocks(options: dict) -> None:
     assert_twins(network("lanczosnet", **({"num_steps": 8} | options)), in_float64(molecules()))
 
 
+ADAPTIVE = {
+    "exact": {"exact_up_to": 12},
+    "exact, published filter": {"exact_up_to": 12, "spectral_filter": "mlp", "filter_channels": (5, 4)},
+    "exact, nothing learned": {"exact_up_to": 12, "spectral_filter": "power"},
+    "learned kernel": {"exact_up_to": 12, "kernel_channels": (6, 4)},
+    "no long scales": {"exact_up_to": 12, "long_scales": ()},
+    "no short scales, no edge types": {"exact_up_to": 12, "short_scales": (), "num_edge_types": 0},
+    "Lanczos": {"exact_up_to": 0},
+    "Lanczos, random start": {"exact_up_to": 0, "start": "random"},
+    "published path": {"tridiagonal_filter": "vectorized", "start": "random", "reorthogonalize": False},
+    "lean filter": {"tridiagonal_filter": "entrywise"},
+}
+
+
+@pytest.mark.parametrize("options", ADAPTIVE.values(), ids=ADAPTIVE)
+def test_adalanczosnet_is_the_same_in_blocks(options: dict) -> None:
+    assert_twins(network("adalanczosnet", **({"num_steps": 4} | options)), in_float64(molecules()))
+
+
+def test_adalanczosnet_has_no_blocks_for_graphs_of_both_paths_nor_for_components_through_lanczos() -> None:
+    graphs = in_float64([joined(molecule(5), molecule(3)), molecule(4)])
+    assert network("adalanczosnet", num_steps=4, exact_up_to=6).prepare_all(graphs) is None
+    assert network("adalanczosnet", num_steps=4, exact_up_to=0).prepare_all(graphs) is None
+    assert_twins(network("adalanczosnet", num_steps=4, exact_up_to=8), graphs, torch.tensor([1, 0]))
+
+
 @pytest.mark.parametrize("readout", ["mean", "sum", "gated", "set2set"])
 def test_every_readout_leaves_padding_out(readout: str) -> None:
     assert_twins(network("lanczosnet", num_steps=8, readout=readout), in_float64([*molecules(), molecule(0)]))
