@@ -15,6 +15,8 @@ from torch import Tensor
 from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 
+# The type of the decomposition, and of all that follows up to the result.
+WORKING = torch.float64
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
 
@@ -60,7 +62,7 @@ def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Ten
     if matrix.dtype not in CLOSE:
         raise ValueError(f"matrix_function runs in float32 or float64, not {matrix.dtype}: convert with .float()")
     with torch.autocast(matrix.device.type, enabled=False):
-        values, vectors = symmetric_eigen(matrix)
+        values, vectors = symmetric_eigen(matrix.detach().to(WORKING))
         response, differences = _evaluate(function, values, matrix.dtype, matrix.requires_grad)
         if response.shape == values.shape:
             return _SpectralFunction.apply(matrix, response.unsqueeze(-1), vectors, differences).squeeze(-3)
@@ -82,8 +84,10 @@ def _evaluate(
         response, slope = forward_mode.unpack_dual(_checked(function(inputs), values))
     slope = torch.zeros_like(response) if slope is None else slope.detach()
     has_scales = response.dim() > values.dim()
-    per_scale = response.detach().double().movedim(-1, -2) if has_scales else response.detach().double().unsqueeze(-2)
-    slope = slope.double().movedim(-1, -2) if has_scales else slope.double().unsqueeze(-2)
+    per_scale, slope = (
+        part.to(values.dtype).movedim(-1, -2) if has_scales else part.to(values.dtype).unsqueeze(-2)
+        for part in (response.detach(), slope)
+    )
     return response, divided_differences(values.unsqueeze(-2), per_scale, slope, CLOSE[dtype])
 
 
@@ -112,7 +116,7 @@ class _SpectralFunction(torch.autograd.Function):
         ctx.save_for_backward(matrix, response, vectors, differences)
         ctx.types = matrix.dtype, response.dtype
         vectors = vectors.unsqueeze(-3)
-        scaled = vectors * response.double().movedim(-1, -2).unsqueeze(-2)
+        scaled = vectors * response.to(vectors.dtype).movedim(-1, -2).unsqueeze(-2)
         return (scaled @ vectors.mT).to(matrix.dtype)
 
     @staticmethod
@@ -121,7 +125,7 @@ class _SpectralFunction(torch.autograd.Function):
         _, _, vectors, differences = ctx.saved_tensors
         matrix_type, response_type = ctx.types
         vectors = vectors.unsqueeze(-3)
-        grad = grad.double()
+        grad = grad.to(vectors.dtype)
         rotated = vectors.mT @ ((grad + grad.mT) / 2) @ vectors
         matrix_grad = response_grad = None
         if ctx.needs_input_grad[0]:

@@ -1,7 +1,7 @@
 """Eigenpairs of many small symmetric matrices at once.
 
 LAPACK's are the fastest on a CPU. On a GPU PyTorch's wait for the device, which keeps them out of CUDA graphs; there
-Jacobi's method takes their place, n / 2 rotations at a time, in one kernel and always with the same number of rounds.
+Jacobi's method takes their place, n / 2 rotations at a time, in one kernel.
 """
 
 import importlib.util
@@ -16,11 +16,7 @@ SWEEPS = {torch.float32: 7, torch.float64: 9}
 
 
 def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues `[..., n]` in no particular order and eigenvectors `[..., n, n]` of symmetric `[..., n, n]`.
-
-    In float64 whatever the input's type.
-    """
-    matrix = matrix.detach().double()
+    """Eigenvalues `[..., n]` in no particular order and eigenvectors `[..., n, n]` of symmetric `[..., n, n]`."""
     if not matrix.is_cuda or matrix.shape[-1] > LARGEST or matrix.shape[-1] < 2:
         return torch.linalg.eigh(matrix)
     if importlib.util.find_spec("triton") is not None:
