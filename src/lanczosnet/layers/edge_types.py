@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
+
+from lanczosnet.filters.spectral import stacked_linear
+from lanczosnet.layers.blocks import block_convolution, block_product
 
 Aggregation = Literal["sum", "mean"]
 
@@ -16,6 +19,14 @@ class Edges(NamedTuple):
 
     edge_index: Tensor  # source and target, [2, edge]
     edge_weight: Tensor | None = None  # [edge]; one where absent
+
+
+class SlottedEdges(Protocol):
+    """The edges of padded graphs: as many slots for every channel as any graph needs."""
+
+    ends: Tensor  # one where a slot's edge ends (0) or begins (1) at a node, [graph, slot, 2, node]
+    weight: Tensor  # of a slot's message where it arrives, [graph, slot]
+    capacity: tuple[int, ...]  # slots of each channel
 
 
 def side_by_side(channels: Sequence[Edges]) -> Edges:
@@ -94,10 +105,20 @@ class WithEdgeTypes(nn.Module):
             if parameter.dim() == 2:
                 nn.init.uniform_(parameter, -self.bound, self.bound)
 
-    def forward(self, x: Tensor, simple: Sequence[Any], types: Sequence[Edges]) -> Tensor:
-        """`simple` is what the convolution takes besides x."""
+    def forward(self, x: Tensor, simple: Sequence[Any] | Tensor, types: Sequence[Edges] = ()) -> Tensor:
+        """`simple` is what the convolution takes besides x; in padded blocks, the operators of all terms and types."""
+        if isinstance(simple, Tensor):
+            return block_convolution(x, simple, *self._as_one_matrix())
         y = self.simple(x, *simple)
         return y if self.typed is None else y + self.typed(x, types)
+
+    def _as_one_matrix(self) -> tuple[Tensor, Tensor]:
+        """The weights of all terms, one below the other, and the bias."""
+        parts = [weight.T for weight in self.simple.parameters() if weight.dim() == 2]
+        (bias,) = (bias for bias in self.simple.parameters() if bias.dim() == 1)
+        if self.typed is not None:
+            parts.append(self.typed.weight.unflatten(1, (self.typed.num_types, -1)).movedim(1, 0).flatten(0, 1))
+        return torch.cat(parts), bias
 
 
 class NodeMessages(nn.Module):
@@ -110,7 +131,8 @@ class NodeMessages(nn.Module):
         aggregation: "sum" or "mean".
 
     Shapes:
-        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at.
+        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at. In padded
+        blocks, where a node's number has its graph's in it, the edges are operators `[C, graph, node, node]`.
     """
 
     def __init__(
@@ -120,20 +142,35 @@ class NodeMessages(nn.Module):
         sizes = [channels, *message_channels, channels]
         bias = len(message_channels) > 0
         self.functions = nn.ModuleList(MLP(sizes, norm=None, bias=bias) for _ in range(num_channels))
-        self.aggregate = SimpleConv(checked_aggregation(aggregation))
+        self.aggregation = checked_aggregation(aggregation)
+        self.aggregate = SimpleConv(self.aggregation)
 
     def reset_parameters(self) -> None:
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[Edges] | Tensor) -> Tensor:
+        if isinstance(channels, Tensor):
+            sent = self._sent(x).unflatten(1, (channels.shape[1], -1))
+            return (channels.to(sent.dtype) @ sent).flatten(1, 2).movedim(0, 1).flatten(1)
         sent = torch.stack([function(x) for function in self.functions], dim=1)
         received = self.aggregate(sent.flatten(0, 1), side_by_side(channels).edge_index)
         return received.unflatten(0, sent.shape[:2]).flatten(1)
 
+    def _sent(self, x: Tensor) -> Tensor:
+        """The messages of all channels in one product per layer, `[channel, node, channels]`."""
+        layers = list(zip(*(function.lins for function in self.functions), strict=True))
+        x = stacked_linear(layers[0], x.expand(len(self.functions), *x.shape))
+        for layer in layers[1:]:
+            x = stacked_linear(layer, x.relu())
+        return x
+
 
 class PairMessages(nn.Module):
-    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`."""
+    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`.
+
+    In padded blocks the edges are slots of fixed number, `SlottedEdges`.
+    """
 
     def __init__(
         self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
@@ -141,13 +178,16 @@ class PairMessages(nn.Module):
         super().__init__()
         sizes = [2 * channels, *message_channels, channels]
         self.functions = nn.ModuleList(MLP(sizes, norm=None) for _ in range(num_channels))
-        self.aggregate = SimpleConv(checked_aggregation(aggregation)).aggr_module
+        self.aggregation = checked_aggregation(aggregation)
+        self.aggregate = SimpleConv(self.aggregation).aggr_module
 
     def reset_parameters(self) -> None:
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+    def forward(self, x: Tensor, channels: "Sequence[Edges] | SlottedEdges") -> Tensor:
+        if not isinstance(channels, Sequence):
+            return self._slot_by_slot(x, channels)
         received = []
         for function, edges in zip(self.functions, channels, strict=True):
             source, target = edges.edge_index
@@ -155,8 +195,14 @@ class PairMessages(nn.Module):
             received.append(self.aggregate(sent, target, dim_size=len(x)))
         return torch.cat(received, dim=-1)
 
+    def _slot_by_slot(self, x: Tensor, edges: SlottedEdges) -> Tensor:
+        pairs = block_product(edges.ends.flatten(1, 2), x).unflatten(1, (-1, 2)).flatten(2).to(x.dtype)
+        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT.to(x.dtype)  # [graph, node, slot]
+        parts = zip(self.functions, pairs.split(edges.capacity, 1), arrives.split(edges.capacity, 2), strict=True)
+        return torch.cat([arrive @ function(pair) for function, pair, arrive in parts], -1).flatten(0, 1)
 
-def checked_aggregation(aggregation: str) -> str:
+
+def checked_aggregation(aggregation: Aggregation) -> Aggregation:
     if aggregation not in ("sum", "mean"):
         raise ValueError(f"aggregation must be 'sum' or 'mean', not {aggregation!r}")
     return aggregation

@@ -4,9 +4,13 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 from torch_geometric.nn import ChebConv
+from torch_geometric.utils import get_laplacian, remove_self_loops
 
-from lanczosnet.layers.edge_types import WithEdgeTypes
-from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
+from lanczosnet.affinity import BlockLayout, DenseOperator
+from lanczosnet.filters import chebyshev_terms
+from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
+from lanczosnet.models.blocks import Blocks, identity_block, operator_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
 from lanczosnet.models.gcn import symmetric_normalized
 from lanczosnet.models.widths import layer_widths
 
@@ -37,7 +41,7 @@ class ChebyNet(EdgeNetwork):
         super().__init__(in_channels, hidden_channels, out_channels, **common)
         if polynomial_order < 0:
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
-        num_terms = polynomial_order + 1
+        num_terms = self.num_terms = polynomial_order + 1
         self.convolutions = nn.ModuleList(
             WithEdgeTypes(ChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
@@ -47,6 +51,17 @@ class ChebyNet(EdgeNetwork):
         inputs = super().prepare(data, validate=validate)
         simple, *types = inputs.channels
         return inputs._replace(channels=[simple, *(symmetric_normalized(edges, len(inputs.x)) for edges in types)])
+
+    @property
+    def num_operators(self) -> int:
+        return self.num_terms + self.num_edge_types
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
+        simple, *types = inputs.channels
+        laplacian = get_laplacian(*remove_self_loops(*simple), "sym", num_nodes=len(inputs.x))
+        L, *hops = (aggregation_block(edges, inputs, layout) for edges in (Edges(*laplacian), *types))
+        terms = chebyshev_terms(DenseOperator(L), identity_block(layout, L.dtype), self.num_terms)
+        return operator_blocks(inputs.x, layout, [*terms, *hops])
 
     def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
         simple, *types = inputs.channels

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import inits
+from torch_geometric.nn import SimpleConv, inits
 
+from lanczosnet.affinity import BlockLayout, block_layout
 from lanczosnet.affinity.adjacency import check_batch, check_edges, type_flags
+from lanczosnet.graphs import PackedGraphs
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.edge_types import Edges
+from lanczosnet.layers.edge_types import Aggregation, Edges
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.models.blocks import Blocks, OperatorBlocks, all_graphs, fit_in_blocks, operator_block, operator_blocks
 from lanczosnet.models.entrance import edge_types_of, graph_of_node, node_input
 
 
@@ -115,10 +118,38 @@ class EdgeNetwork(nn.Module, ABC):
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
         return edge_inputs(data, self.num_edge_types, validate=validate)
 
+    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> Blocks | None:
+        """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""
+        if self.readout is None or not fit_in_blocks(graphs, self.num_operators):
+            return None
+        with torch.no_grad():
+            inputs = self.prepare(all_graphs(graphs), validate=validate)
+            return self.blocks(inputs, block_layout(inputs.batch, inputs.num_graphs))
+
+    @property
+    def num_operators(self) -> int:
+        """How many matrices per graph the blocks hold."""
+        return 1 + self.num_edge_types
+
+    def blocks(self, inputs: Any, layout: BlockLayout) -> Blocks | None:
+        """What was prepared, in padded blocks; None where the network cannot do with those."""
+        channels = [aggregation_block(edges, inputs, layout) for edges in inputs.channels]
+        return operator_blocks(inputs.x, layout, channels)
+
     def forward(self, data: Any) -> Tensor:
+        if isinstance(data, Blocks):
+            return self._of_blocks(data)
         inputs: Any = data if isinstance(data, tuple) else self.prepare(data)
         x = self.propagate(self.input_dropout(self.encoder(inputs.x)), inputs)
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+
+    def _of_blocks(self, blocks: Blocks) -> Tensor:
+        x = self.input_dropout(self.encoder(blocks.nodes))
+        if isinstance(blocks, OperatorBlocks):
+            x = self.stack(x, self.convolutions, blocks.operators)  # type: ignore[arg-type]
+        else:
+            x = self.propagate(x, blocks.entered())
+        return self.readout.padded(x, blocks.mask)  # type: ignore[union-attr, operator]
 
     def activate(self, x: Tensor) -> Tensor:
         return x.relu()
@@ -130,6 +161,24 @@ class EdgeNetwork(nn.Module, ABC):
             if self.readout is not None or place < len(layers):
                 x = self.dropout(self.activate(x))
         return x
+
+
+def aggregation_block(
+    edges: Edges, inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation = "sum"
+) -> Tensor:
+    """What a channel does to the states of every graph, `[graph, node, node]`."""
+    aggregate = SimpleConv(aggregation)
+    return operator_block(lambda unit: aggregate(unit, *edges), layout, state_type(inputs))
+
+
+def message_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation) -> Tensor:
+    """All channels without the weights of their edges, `[graph, channel, node, node]`."""
+    bare = [Edges(edges.edge_index) for edges in inputs.channels]
+    return torch.stack([aggregation_block(edges, inputs, layout, aggregation) for edges in bare], 1)
+
+
+def state_type(inputs: EdgeInputs) -> torch.dtype:
+    return inputs.x.dtype if inputs.x.is_floating_point() else torch.get_default_dtype()
 
 
 class RecurrentNetwork(EdgeNetwork):
@@ -151,10 +200,10 @@ class RecurrentNetwork(EdgeNetwork):
         self.output = nn.Linear(hidden_channels, out_channels) if self.readout is None else nn.Identity()
 
     @abstractmethod
-    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+    def step(self, state: Tensor, inputs: Any) -> Tensor:
         """`[node, hidden_channels]` -> the same."""
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: Any) -> Tensor:
         state = self.input(x)
         for _ in range(self.num_layers):
             state = self.dropout(self.step(state, inputs))

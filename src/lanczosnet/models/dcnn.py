@@ -1,14 +1,17 @@
 """DCNN, diffusion-convolutional neural networks (Atwood and Towsley, NIPS 2016)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import Operator, normalized
+from lanczosnet.affinity import BlockLayout, Operator, normalized
 from lanczosnet.filters import Scales, power_filter
+from lanczosnet.krylov import matrix_powers
 from lanczosnet.layers import EdgeTypeOperators
+from lanczosnet.layers.blocks import block_convolution
+from lanczosnet.models.blocks import Blocks, operator_block, operator_blocks
 from lanczosnet.models.common import CommonOptions, EdgeNetwork
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
@@ -51,7 +54,10 @@ class DiffusionConv(nn.Module):
         nn.init.xavier_uniform_(self.weight.view(-1, self.weight.shape[-1]))
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, diffusion: Diffusion, edge_types: EdgeTypeOperators | None) -> Tensor:
+    def forward(self, x: Tensor, diffusion: Diffusion | Tensor, edge_types: EdgeTypeOperators | None = None) -> Tensor:
+        """In padded blocks the operators of all terms stand in place of the diffusion and of the edge types."""
+        if isinstance(diffusion, Tensor):
+            return block_convolution(x, diffusion, self.weight.flatten(0, 1), self.bias)
         scales, types = self.weight.tensor_split([len(self.scales)])
         y = diffusion.after(power_filter(diffusion.operator, diffusion.before(x), self.scales, scales))
         return self.bias + (y if edge_types is None else y + edge_types.convolve(x, types))
@@ -92,6 +98,21 @@ class DCNN(EdgeNetwork):
         S = normalized(graph.adjacency, self_loops=False, validate=validate)
         root = graph.enter(graph.adjacency.degree().sqrt().unsqueeze(-1))
         return DiffusionInputs(graph, Diffusion(graph.arranged(S), root))
+
+    @property
+    def num_operators(self) -> int:
+        return len(self.convolutions[0].weight)  # type: ignore[arg-type]
+
+    def blocks(self, inputs: "DiffusionInputs", layout: BlockLayout) -> Blocks:
+        graph, diffusion = inputs.graph, inputs.diffusion
+
+        def block(product: Callable[[Tensor], Tensor]) -> Tensor:
+            return operator_block(lambda unit: graph.leave(product(graph.enter(unit))), layout, graph.adjacency.dtype)
+
+        P = block(lambda unit: diffusion.after(diffusion.operator @ diffusion.before(unit)))
+        powers = matrix_powers(P, self.convolutions[0].scales)  # type: ignore[arg-type]
+        types = [] if graph.edge_types is None else graph.edge_types.operators
+        return operator_blocks(inputs.x, layout, [*powers.unbind(1), *(block(S.__matmul__) for S in types)])
 
     def propagate(self, x: Tensor, inputs: "DiffusionInputs") -> Tensor:
         graph = inputs.graph

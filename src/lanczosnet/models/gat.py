@@ -6,8 +6,13 @@ from typing import Unpack
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
+from torch_geometric.utils import remove_self_loops
 
-from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
+from lanczosnet.affinity import BlockLayout
+from lanczosnet.layers.attention import block_attention
+from lanczosnet.layers.edge_types import Edges
+from lanczosnet.models.blocks import Blocks, ChannelBlocks, node_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
 
 
 class GAT(EdgeNetwork):
@@ -53,13 +58,24 @@ class GAT(EdgeNetwork):
             )
             size = width * number * num_channels
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        others = [Edges(remove_self_loops(edges.edge_index)[0]) for edges in inputs.channels]
+        counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in others], 1)
+        # Padding attends to itself, so that every softmax has something to choose from.
+        itself = torch.eye(layout.width, dtype=counts.dtype, device=counts.device)
+        return ChannelBlocks(**node_blocks(inputs.x, layout, counts.dtype), channels=(counts + itself).log())
+
+    def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelBlocks) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
-            parts = [
-                convolution(x, edges.edge_index)
-                for convolution, edges in zip(convolutions, inputs.channels, strict=True)  # type: ignore[call-overload]
-            ]
+            parts = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
             if place == len(self.convolutions):
                 return torch.stack(parts).mean(0)
             x = self.dropout(nn.functional.elu(torch.cat(parts, dim=-1)))
         raise AssertionError("there is at least one layer")
+
+
+def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | Tensor) -> list[Tensor]:
+    """What every channel's layer makes of the states."""
+    if isinstance(channels, Tensor):
+        return list(block_attention(convolutions, x, channels))
+    return [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]

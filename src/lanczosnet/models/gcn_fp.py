@@ -7,7 +7,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, MFConv
 from torch_geometric.utils import add_remaining_self_loops
 
+from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
+from lanczosnet.models.blocks import Blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
 from lanczosnet.models.widths import layer_widths
 
@@ -60,6 +62,9 @@ class GCNFP(EdgeNetwork):
         inputs = super().prepare(data, validate=validate)
         looped = inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
         return looped._replace(channels=[inputs.channels[0], *looped.channels[1:]]) if self.max_degree else looped
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
+        return None if self.max_degree else super().blocks(inputs, layout)
 
     def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
         simple, *types = inputs.channels

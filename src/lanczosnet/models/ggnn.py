@@ -5,8 +5,10 @@ from typing import Unpack
 
 from torch import Tensor, nn
 
+from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.edge_types import Aggregation, NodeMessages
-from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork
+from lanczosnet.models.blocks import Blocks, ChannelBlocks, node_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
 
 
 class GGNN(RecurrentNetwork):
@@ -41,5 +43,9 @@ class GGNN(RecurrentNetwork):
         self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        channels = message_blocks(inputs, layout, self.messages.aggregation)
+        return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), channels=channels)
+
+    def step(self, state: Tensor, inputs: EdgeInputs | ChannelBlocks) -> Tensor:
         return self.update(self.messages(state, inputs.channels), state)

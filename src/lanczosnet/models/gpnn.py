@@ -7,10 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
-from lanczosnet.affinity import SparseOperator, adjacency
+from lanczosnet.affinity import BlockLayout, SparseOperator, adjacency
 from lanczosnet.graphs.partition import spectral_partition
 from lanczosnet.layers.edge_types import Aggregation, Edges, NodeMessages
-from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork
+from lanczosnet.models.blocks import Blocks, PartitionBlocks, node_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, aggregation_block, message_blocks
 
 
 class GPNN(RecurrentNetwork):
@@ -87,14 +88,30 @@ class GPNN(RecurrentNetwork):
         index = inputs.channels[0].edge_index
         return inputs._replace(clusters=Edges(index[:, inside]), cut=Edges(index[:, ~inside]))
 
-    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+    @property
+    def num_operators(self) -> int:
+        return 3 + self.num_edge_types
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        assert inputs.clusters is not None
+        assert inputs.cut is not None
+        channels = message_blocks(inputs, layout, self.messages.aggregation)
+        return PartitionBlocks(
+            **node_blocks(inputs.x, layout, channels.dtype),
+            channels=channels,
+            clusters=aggregation_block(inputs.clusters, inputs, layout, self.messages.aggregation),
+            cut=aggregation_block(inputs.cut, inputs, layout, self.messages.aggregation),
+        )
+
+    def step(self, state: Tensor, inputs: EdgeInputs | PartitionBlocks) -> Tensor:
         clustered = self._repeated(state, inputs.clusters, self.cluster_steps)
         crossed = self._repeated(clustered, inputs.cut, self.cut_steps)
         state = self.merge(torch.cat([state, clustered, crossed], dim=-1))
         return self.update(self.messages(state, inputs.channels), state)
 
-    def _repeated(self, state: Tensor, edges: Edges | None, steps: int) -> Tensor:
+    def _repeated(self, state: Tensor, edges: Edges | Tensor | None, steps: int) -> Tensor:
         assert edges is not None
         for _ in range(steps):
-            state = self.part_update(self.part_messages(state, [edges]), state)
+            messages = self.part_messages(state, edges if isinstance(edges, Tensor) else [edges])
+            state = self.part_update(messages, state)
         return state

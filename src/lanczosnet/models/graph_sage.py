@@ -7,9 +7,11 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree
 
+from lanczosnet.affinity import BlockLayout
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
-from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
+from lanczosnet.models.blocks import Blocks, identity_block, operator_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
 from lanczosnet.models.widths import layer_widths
 
 
@@ -56,6 +58,16 @@ class GraphSAGE(EdgeNetwork):
         # The edge types are part of the simple graph, which therefore says whether anything is sampled.
         neighbors = degree(inputs.channels[0].edge_index[1], len(inputs.x), torch.long)
         return inputs._replace(is_crowded=bool((neighbors > self.num_neighbors).any()))
+
+    @property
+    def num_operators(self) -> int:
+        return 2 + self.num_edge_types
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
+        if inputs.is_crowded:  # a sample in every step
+            return None
+        simple, *types = (aggregation_block(edges, inputs, layout, "mean") for edges in inputs.channels)
+        return operator_blocks(inputs.x, layout, [simple, identity_block(layout, simple.dtype), *types])
 
     def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
         if self.training and inputs.is_crowded:

@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from typing import Unpack
 
+import torch
 from torch import Tensor, nn
+from torch_geometric.utils import degree
 
-from lanczosnet.layers.edge_types import Aggregation, PairMessages
-from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork
+from lanczosnet.affinity import BlockLayout
+from lanczosnet.affinity.operator import places_within
+from lanczosnet.layers.edge_types import Aggregation, Edges, PairMessages
+from lanczosnet.models.blocks import Blocks, EdgeBlocks, node_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, state_type
 
 
 class MPNN(RecurrentNetwork):
@@ -41,5 +46,29 @@ class MPNN(RecurrentNetwork):
         self.messages = PairMessages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def step(self, state: Tensor, inputs: EdgeInputs) -> Tensor:
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        slots = [slotted(edges, inputs, layout, self.messages.aggregation) for edges in inputs.channels]
+        return EdgeBlocks(
+            **node_blocks(inputs.x, layout, slots[0][1].dtype),
+            ends=torch.cat([ends for ends, _ in slots], 1),
+            weight=torch.cat([weight for _, weight in slots], 1),
+            capacity=tuple(weight.shape[1] for _, weight in slots),
+        )
+
+    def step(self, state: Tensor, inputs: EdgeInputs | EdgeBlocks) -> Tensor:
         return self.update(self.messages(state, inputs.channels), state)
+
+
+def slotted(edges: Edges, inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation) -> tuple[Tensor, Tensor]:
+    """A channel's edges in slots of their graphs: both ends `[graph, slot, 2, node]`, and weights `[graph, slot]`."""
+    source, target = edges.edge_index
+    graph = inputs.batch[target]
+    slot, count = places_within(graph, inputs.num_graphs)
+    capacity = int(count.max())
+    ends = torch.zeros(inputs.num_graphs, capacity, 2, layout.width, dtype=torch.bool, device=graph.device)
+    ends[graph, slot, 0, layout.place[target]] = True
+    ends[graph, slot, 1, layout.place[source]] = True
+    weight = torch.zeros(inputs.num_graphs, capacity, dtype=state_type(inputs), device=graph.device)
+    arriving = degree(target, len(inputs.x), weight.dtype)[target]
+    weight[graph, slot] = 1 / arriving if aggregation == "mean" else torch.ones_like(arriving)
+    return ends, weight

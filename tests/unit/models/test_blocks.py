@@ -38,6 +38,15 @@ def data_axis(key: str) -> int:
     return 1 if key == "edge_index" else 0
 
 
+def various(symmetric: bool) -> PackedGraphs:
+    """Graphs of all sizes, among them an empty one and one of two parts."""
+    graphs = [*molecules(), molecule(0), joined(molecule(4), molecule(1))]
+    if not symmetric:
+        graphs[2].edge_index[1, 0] = graphs[2].edge_index[0, 0]  # a loop, a one-way edge
+        graphs[0].edge_index[:, 1] = graphs[0].edge_index[:, 0]  # and an edge twice
+    return in_float64(graphs)
+
+
 def network(name: str, **options) -> nn.Module:
     torch.manual_seed(0)
     return model(name, NUM_NODE_TYPES, 8, 2, 3, **(TYPED | options))
@@ -146,3 +155,43 @@ def test_blocks_are_checked_at_the_door() -> None:
     bad.edge_weight[0] = float("nan")
     with pytest.raises(ValueError, match="must be finite"):
         network("lanczosnet").prepare_all(pack([molecule(3), bad]))
+
+
+OPERATORS = {
+    "gcn": {},
+    "gcnfp": {},
+    "chebynet": {"polynomial_order": 3},
+    "graphsage": {},
+    "dcnn": {"scales": (2, 5)},
+}
+
+
+@pytest.mark.parametrize("edge_types", [0, NUM_EDGE_TYPES])
+@pytest.mark.parametrize("name", OPERATORS)
+def test_the_networks_of_known_operators_are_the_same_in_blocks(name: str, edge_types: int) -> None:
+    assert_twins(network(name, num_edge_types=edge_types, **OPERATORS[name]), various(symmetric=name == "dcnn"))
+
+
+MESSAGES = {
+    "GGNN, sum of matrices": ("ggnn", {}),
+    "GGNN, mean of perceptrons": ("ggnn", {"aggregation": "mean", "message_channels": (5,)}),
+    "MPNN, mean": ("mpnn", {"readout": "set2set"}),
+    "MPNN, sum of perceptrons": ("mpnn", {"aggregation": "sum", "message_channels": (5, 4)}),
+    "GPNN": ("gpnn", {"num_partitions": 2, "cluster_steps": 2}),
+    "GPNN, sum of perceptrons": ("gpnn", {"aggregation": "sum", "message_channels": (5,), "merge_channels": (4,)}),
+    "GAT": ("gat", {"heads": 2}),
+    "GAT, heads of its own in every layer": ("gat", {"heads": (3, 1, 2)}),
+}
+
+
+@pytest.mark.parametrize("edge_types", [0, NUM_EDGE_TYPES])
+@pytest.mark.parametrize(("name", "options"), MESSAGES.values(), ids=MESSAGES)
+def test_the_networks_of_messages_are_the_same_in_blocks(name: str, options: dict, edge_types: int) -> None:
+    assert_twins(network(name, num_edge_types=edge_types, **options), various(symmetric=name == "gpnn"))
+
+
+def test_weights_per_degree_and_sampled_neighbours_have_no_blocks() -> None:
+    graphs = pack(molecules())
+    assert network("gcnfp", max_degree=2).prepare_all(graphs) is None
+    assert network("graphsage", num_neighbors=1).prepare_all(graphs) is None
+    assert network("graphsage", num_neighbors=12).prepare_all(graphs) is not None
