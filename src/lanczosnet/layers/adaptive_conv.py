@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
-from lanczosnet.layers.blocks import block_convolution
+from lanczosnet.layers.blocks import BlockOperators, block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators
 
 
@@ -218,8 +218,8 @@ class AdaLanczosConv(nn.Module):
         bias: add a bias.
 
     Shapes:
-        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`; in padded blocks
-          `[graph x node, in_channels]` and the operators of all terms
+        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`; in padded blocks the operators of
+          all terms take its place
         - **output:** `[..., node, out_channels]`
     """
 
@@ -253,8 +253,8 @@ class AdaLanczosConv(nn.Module):
         if self.filter is not None:
             self.filter.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum | Tensor) -> Tensor:
-        if isinstance(spectrum, Tensor):
+    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum | BlockOperators) -> Tensor:
+        if isinstance(spectrum, BlockOperators):
             return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
         short, long, typed = self.weight.split(self.sizes)
         parts = []

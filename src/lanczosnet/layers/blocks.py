@@ -1,10 +1,12 @@
 """Convolutions on padded blocks of one shape: few products, and nothing that depends on what the graphs look like.
 
-A signal is `[graph x node, channel]`, the nodes of every graph at fixed places and padding among them. An operator that
-is zero in the columns of padding keeps what stands there out of everything else; only a readout has to look away.
+An operator that is zero in the columns of padding keeps what stands there out of everything else; only a readout has to
+look away. Signals may therefore carry padding along, `[graph x node, channel]`, so that all shapes stay the same; or
+leave it out, `[node, channel]`, where that costs nothing and arithmetic does.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -12,24 +14,55 @@ from torch import Tensor
 from lanczosnet.krylov import matrix_powers
 
 
-def block_convolution(x: Tensor, operators: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@dataclass(frozen=True)
+class Padding:
+    """How the rows of a signal stand in padded blocks."""
+
+    num_graphs: int
+    width: int
+    rows: Tensor | None = None  # the places that a signal has rows for, [row]; all of them where absent
+
+    def pad(self, signal: Tensor) -> Tensor:
+        """`[..., row, channel]` -> `[..., graph, node, channel]`."""
+        if self.rows is not None:
+            shape = (*signal.shape[:-2], self.num_graphs * self.width, signal.shape[-1])
+            signal = signal.new_zeros(shape).index_copy(-2, self.rows, signal)
+        return signal.unflatten(-2, (self.num_graphs, self.width))
+
+    def unpad(self, blocks: Tensor) -> Tensor:
+        """`[..., graph, node, channel]` -> `[..., row, channel]`."""
+        signal = blocks.flatten(-3, -2)
+        return signal if self.rows is None else signal.index_select(-2, self.rows)
+
+
+@dataclass(frozen=True)
+class BlockOperators:
+    """What layers multiply with on padded blocks, in place of a graph."""
+
+    matrix: Tensor  # [graph, node, term, node], or [channel, graph, node, node] where channels are kept apart
+    padding: Padding
+
+
+def block_convolution(x: Tensor, operators: BlockOperators, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """[O_1 X ... O_T X] W + b as two products.
 
     Args:
-        x: `[graph x node, in_channels]`.
-        operators: `[graph, node, term, node]`; the Krylov part, which keeps its precision under autocast.
+        x: `[row, in_channels]`.
+        operators: `[graph, node, term, node]`.
         weight: `[term x in_channels, out_channels]`.
         bias: `[out_channels]`.
     """
-    terms = block_product(operators.flatten(1, 2), x).reshape(len(x), -1).to(weight.dtype)
+    matrix = operators.matrix
+    terms = block_product(matrix.flatten(1, 2), x, operators.padding).unflatten(1, matrix.shape[1:3]).flatten(2)
+    terms = operators.padding.unpad(terms).to(weight.dtype)
     return terms @ weight if bias is None else torch.addmm(bias, terms, weight)
 
 
-def block_product(operators: Tensor, x: Tensor) -> Tensor:
-    """O X for `[graph, row, node]` and `[graph x node, channel]` -> `[graph, row, channel]`."""
+def block_product(matrix: Tensor, x: Tensor, padding: Padding) -> Tensor:
+    """O X for `[graph, place, node]` and `[row, channel]` -> `[graph, place, channel]`, in full precision."""
     with torch.autocast(x.device.type, enabled=False):
-        dtype = torch.promote_types(operators.dtype, x.dtype)
-        return operators.to(dtype) @ x.unflatten(0, (len(operators), -1)).to(dtype)
+        dtype = torch.promote_types(matrix.dtype, x.dtype)
+        return matrix.to(dtype) @ padding.pad(x.to(dtype))
 
 
 def stacked_powers(matrix: Tensor, exponents: Sequence[int]) -> Tensor:
@@ -50,8 +83,8 @@ def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:
         return (scaled.flatten(1, 3) @ vectors.mT).unflatten(1, scaled.shape[1:4])
 
 
-def layer_operators(short: Tensor, long: Tensor, typed: Tensor) -> tuple[Tensor, ...]:
-    """All terms of every layer, `[graph, node, term, node]`, in the order that the layers' weights have.
+def layer_operators(short: Tensor, long: Tensor, typed: Tensor, padding: Padding) -> list[BlockOperators]:
+    """All terms of every layer, in the order that the layers' weights have.
 
     Args:
         short: `[graph, node, scale, node]`, the same in every layer.
@@ -59,4 +92,4 @@ def layer_operators(short: Tensor, long: Tensor, typed: Tensor) -> tuple[Tensor,
         typed: `[graph, node, type, node]`, the same in every layer.
     """
     every = [part.unsqueeze(1).expand(-1, long.shape[1], -1, -1, -1) for part in (short, typed)]
-    return torch.cat([every[0], long, every[1]], 3).unbind(1)
+    return [BlockOperators(matrix, padding) for matrix in torch.cat([every[0], long, every[1]], 3).unbind(1)]

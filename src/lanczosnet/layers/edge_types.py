@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
 
 from lanczosnet.filters.spectral import stacked_linear
-from lanczosnet.layers.blocks import block_convolution, block_product
+from lanczosnet.layers.blocks import BlockOperators, Padding, block_convolution, block_product
 
 Aggregation = Literal["sum", "mean"]
 
@@ -21,12 +22,14 @@ class Edges(NamedTuple):
     edge_weight: Tensor | None = None  # [edge]; one where absent
 
 
-class SlottedEdges(Protocol):
-    """The edges of padded graphs: as many slots for every channel as any graph needs."""
+@dataclass(frozen=True)
+class SlottedEdges:
+    """The edges of padded graphs: every channel has as many slots as any graph needs."""
 
     ends: Tensor  # one where a slot's edge ends (0) or begins (1) at a node, [graph, slot, 2, node]
-    weight: Tensor  # of a slot's message where it arrives, [graph, slot]
+    weight: Tensor  # of a slot's message where it arrives, [graph, slot]; zero where the slot is empty
     capacity: tuple[int, ...]  # slots of each channel
+    padding: Padding
 
 
 def side_by_side(channels: Sequence[Edges]) -> Edges:
@@ -105,9 +108,9 @@ class WithEdgeTypes(nn.Module):
             if parameter.dim() == 2:
                 nn.init.uniform_(parameter, -self.bound, self.bound)
 
-    def forward(self, x: Tensor, simple: Sequence[Any] | Tensor, types: Sequence[Edges] = ()) -> Tensor:
+    def forward(self, x: Tensor, simple: Sequence[Any] | BlockOperators, types: Sequence[Edges] = ()) -> Tensor:
         """`simple` is what the convolution takes besides x; in padded blocks, the operators of all terms and types."""
-        if isinstance(simple, Tensor):
+        if isinstance(simple, BlockOperators):
             return block_convolution(x, simple, *self._as_one_matrix())
         y = self.simple(x, *simple)
         return y if self.typed is None else y + self.typed(x, types)
@@ -132,7 +135,7 @@ class NodeMessages(nn.Module):
 
     Shapes:
         `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at. In padded
-        blocks, where a node's number has its graph's in it, the edges are operators `[C, graph, node, node]`.
+        blocks operators `[C, graph, node, node]` take the place of the edges.
     """
 
     def __init__(
@@ -149,10 +152,10 @@ class NodeMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges] | Tensor) -> Tensor:
-        if isinstance(channels, Tensor):
-            sent = self._sent(x).unflatten(1, (channels.shape[1], -1))
-            return (channels.to(sent.dtype) @ sent).flatten(1, 2).movedim(0, 1).flatten(1)
+    def forward(self, x: Tensor, channels: Sequence[Edges] | BlockOperators) -> Tensor:
+        if isinstance(channels, BlockOperators):
+            sent = channels.padding.pad(self._sent(x))
+            return channels.padding.unpad(channels.matrix.to(sent.dtype) @ sent).movedim(0, 1).flatten(1)
         sent = torch.stack([function(x) for function in self.functions], dim=1)
         received = self.aggregate(sent.flatten(0, 1), side_by_side(channels).edge_index)
         return received.unflatten(0, sent.shape[:2]).flatten(1)
@@ -185,8 +188,8 @@ class PairMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: "Sequence[Edges] | SlottedEdges") -> Tensor:
-        if not isinstance(channels, Sequence):
+    def forward(self, x: Tensor, channels: Sequence[Edges] | SlottedEdges) -> Tensor:
+        if isinstance(channels, SlottedEdges):
             return self._slot_by_slot(x, channels)
         received = []
         for function, edges in zip(self.functions, channels, strict=True):
@@ -196,10 +199,11 @@ class PairMessages(nn.Module):
         return torch.cat(received, dim=-1)
 
     def _slot_by_slot(self, x: Tensor, edges: SlottedEdges) -> Tensor:
-        pairs = block_product(edges.ends.flatten(1, 2), x).unflatten(1, (-1, 2)).flatten(2).to(x.dtype)
-        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT.to(x.dtype)  # [graph, node, slot]
+        pairs = block_product(edges.ends.flatten(1, 2), x, edges.padding).unflatten(1, (-1, 2)).flatten(2)
+        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT  # [graph, node, slot]
         parts = zip(self.functions, pairs.split(edges.capacity, 1), arrives.split(edges.capacity, 2), strict=True)
-        return torch.cat([arrive @ function(pair) for function, pair, arrive in parts], -1).flatten(0, 1)
+        received = [arrive.to(x.dtype) @ function(pair.to(x.dtype)) for function, pair, arrive in parts]
+        return edges.padding.unpad(torch.cat(received, -1))
 
 
 def checked_aggregation(aggregation: Aggregation) -> Aggregation:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import layer_operators, stacked_powers
+from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
@@ -30,13 +30,14 @@ from lanczosnet.models.widths import layer_widths
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AdaptiveBlocks(Blocks):
     """Many small graphs as AdaLanczosNet sees them."""
 
-    pattern: Tensor  # ones where edges are, [graph, node, node]
-    typed: Tensor  # S of every edge type, [graph, node, type, node]
-    start: Tensor  # the Lanczos start vector, [graph, node]
+    pattern: Annotated[Tensor, "graph node node"]  # ones where edges are
+    typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
+    start: Annotated[Tensor, "graph node"]  # the Lanczos start vector
+    is_exact: bool  # whether all graphs are filtered exactly, or all by Lanczos
 
 
 class AdaLanczosNet(nn.Module):
@@ -145,7 +146,7 @@ class AdaLanczosNet(nn.Module):
             return None
         inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
         size = graphs.node_ptr.diff()
-        is_exact = size.max() <= self.exact_up_to
+        is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):
             return None
         S, mask = inputs.arranged(normalized(inputs.adjacency, validate=validate)), inputs.mask
@@ -157,13 +158,14 @@ class AdaLanczosNet(nn.Module):
             pattern=pattern * (1 - torch.eye(mask.shape[1], dtype=mask.dtype, device=mask.device)),
             typed=inputs.typed_blocks(),
             start=mask if start is None else start,
+            is_exact=is_exact,
         )
 
     def forward(self, data: Any) -> Tensor:
         if isinstance(data, AdaptiveBlocks):
             features = self.encoder(data.nodes)
             x = self._convolved(self.input_dropout(features), self.operators(data, features))
-            return self.readout.padded(x, data.mask)  # type: ignore[union-attr, operator]
+            return data.read(self.readout, x)
         inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
         features = self.encoder(inputs.x)
         spectrum = self.spectrum(inputs, features)
@@ -171,7 +173,7 @@ class AdaLanczosNet(nn.Module):
         x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
-    def _convolved(self, x: Tensor, spectra: Iterable[AdaptiveSpectrum | Tensor]) -> Tensor:
+    def _convolved(self, x: Tensor, spectra: Iterable[AdaptiveSpectrum | BlockOperators]) -> Tensor:
         for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
             x = convolution(x, spectrum)
             if self.readout is not None or place < len(self.convolutions):
@@ -179,21 +181,22 @@ class AdaLanczosNet(nn.Module):
         return x
 
     @torch.compiler.disable
-    def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> tuple[Tensor, ...]:
-        """What every layer multiplies with, `[graph, node, term, node]` each, from the kernel on these features."""
+    def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> list[BlockOperators]:
+        """What every layer multiplies with, from the kernel on these features."""
         with torch.autocast(features.device.type, enabled=False):
-            features = features.to(blocks.pattern.dtype).unflatten(0, blocks.mask.shape)
+            features = blocks.padding.pad(features.to(blocks.pattern.dtype))
             A = DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask)
             S = normalized(A, validate=False)
             short = stacked_powers(S.dense(), self.short_scales)
-            return layer_operators(short, self._long_scales(S, blocks.start), blocks.typed)
+            long = self._long_scales(S, None if blocks.is_exact else blocks.start)
+            return layer_operators(short, long, blocks.typed, blocks.padding)
 
-    def _long_scales(self, S: DenseOperator, start: Tensor) -> Tensor:
-        """`[graph, layer, node, scale, node]`."""
+    def _long_scales(self, S: DenseOperator, start: Tensor | None) -> Tensor:
+        """`[graph, layer, node, scale, node]`, by Lanczos from a start vector, or exactly without one."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
         if not self.num_long_scales:
             return S.values.new_zeros(S.shape[0], len(filters), S.num_nodes, 0, S.num_nodes)
-        if S.num_nodes <= self.exact_up_to:
+        if start is None:
             return filtered_by_layer(filters, S.dense()).movedim(2, 3)
         found = lanczos(S, start, self.num_steps, reorthogonalize=self.reorthogonalize, validate=False)
         Q = found.basis[:, None, None]

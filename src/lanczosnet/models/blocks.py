@@ -1,11 +1,12 @@
 """Many small graphs as padded blocks of one shape, worked out once: a batch is then the same rows of a few tensors.
 
-The shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
+On a GPU the shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Self
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Any, NamedTuple, Self, get_type_hints
 
 import torch
 from torch import Tensor
@@ -13,82 +14,128 @@ from torch_geometric.data import Batch
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.layers.blocks import BlockOperators, Padding
+from lanczosnet.layers.edge_types import SlottedEdges
 from lanczosnet.models.entrance import DENSE_UP_TO
 
 # The operators of a data set may take this many bytes: QM8's take less than one GiB, whatever the network.
 MOST_BYTES = 2**31
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """What a network needs of graphs besides its parameters; the first axis of every tensor is the graph."""
+    """What a network needs of graphs besides its parameters.
 
-    x: Tensor  # node types [graph, node] or features [graph, node, feature], zero on padding
-    mask: Tensor  # [graph, node], one on nodes and zero on padding
+    The annotations name the axes of a tensor: the first one is the graph, and those of nodes are as long as the largest
+    graph has nodes.
+    """
+
+    x: Annotated[Tensor, "graph node"]  # types, or features [graph, node, feature]; zero on padding
+    mask: Annotated[Tensor, "graph node"]  # one on nodes and zero on padding
+    rows: Tensor | None = None  # where nodes are among all places, [row]; None where padding is carried along
 
     def __len__(self) -> int:
         return len(self.mask)
 
     @property
     def nodes(self) -> Tensor:
-        """x as a network's encoder takes it, `[graph x node, ...]`."""
-        return self.x.flatten(0, 1)
+        """x as a network's encoder takes it, `[row, ...]`."""
+        nodes = self.x.flatten(0, 1)
+        return nodes if self.rows is None else nodes.index_select(0, self.rows)
 
-    def gather(self, graphs: Tensor) -> Self:
-        """The blocks of the graphs of these numbers."""
-        return replace(self, **{key: value.index_select(0, graphs) for key, value in self.tensors().items()})
+    @property
+    def padding(self) -> Padding:
+        num_graphs, width = self.mask.shape
+        return Padding(num_graphs, width, self.rows)
+
+    def gather(self, graphs: Tensor, *, same_shape: bool | None = None) -> Self:
+        """The blocks of the graphs of these numbers.
+
+        Their shapes depend on how many there are alone where `same_shape` says so, by default on a GPU; else, on a
+        CPU, where a shape may be asked for and arithmetic counts, they are as wide as the largest of these graphs.
+        """
+        if self.mask.is_cuda if same_shape is None else same_shape:
+            return replace(self, **{key: value.index_select(0, graphs) for key, value in self.tensors().items()})
+        mask = self.mask.index_select(0, graphs)
+        width = max(int(mask.sum(1).max()), 1)
+        rows = mask[:, :width].flatten().nonzero().squeeze(1)
+        parts = {key: self._cut(key, width).index_select(0, graphs) for key in self.tensors()}
+        return replace(self, **parts, rows=rows)
 
     def tensors(self) -> dict[str, Tensor]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {key: value for key, value in values.items() if isinstance(value, Tensor)}
+        """All that has a row for every graph."""
+        return {key: getattr(self, key) for key in _axes(type(self))}
 
-    def entered(self) -> Self:
-        """In the form that the layers take, made once per forward pass."""
-        return self
+    def _cut(self, key: str, width: int) -> Tensor:
+        value = getattr(self, key)
+        for place, axis in enumerate(_axes(type(self))[key]):
+            value = value.narrow(place, 0, width) if axis == "node" else value
+        return value
+
+    def read(self, readout: Any, x: Tensor) -> Tensor:
+        """`[row, channel]` -> `[graph, out_channels]`."""
+        return readout.padded(self.padding.pad(x).flatten(0, 1), self.mask)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OperatorBlocks(Blocks):
     """Graphs for layers that multiply with operators which are known beforehand, and with one matrix."""
 
-    operators: Tensor  # [graph, node, term, node]
+    matrix: Annotated[Tensor, "graph node term node"]
+
+    @property
+    def operators(self) -> BlockOperators:
+        return BlockOperators(self.matrix, self.padding)
 
 
-@dataclass(frozen=True)
+class ChannelInputs(NamedTuple):
+    """What the layers of a network take of blocks, where channels are kept apart; made once per forward pass."""
+
+    channels: BlockOperators | SlottedEdges
+    clusters: BlockOperators | None = None
+    cut: BlockOperators | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChannelBlocks(Blocks):
     """Graphs for layers that do something of their own in every channel."""
 
-    channels: Tensor  # [graph, channel, node, node]; once entered, the channel comes first
+    matrix: Annotated[Tensor, "graph channel node node"]
 
-    def entered(self) -> Self:
-        return replace(self, channels=self.channels.transpose(0, 1).contiguous())
+    def entered(self) -> ChannelInputs:
+        return ChannelInputs(BlockOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PartitionBlocks(ChannelBlocks):
     """The same, and the simple graph in two parts."""
 
-    clusters: Tensor  # edges inside clusters, [graph, node, node]; once entered, [1, graph, node, node]
-    cut: Tensor  # and those between them
+    clusters: Annotated[Tensor, "graph node node"]  # edges inside clusters
+    cut: Annotated[Tensor, "graph node node"]  # and those between them
 
-    def entered(self) -> Self:
-        return replace(super().entered(), clusters=self.clusters.unsqueeze(0), cut=self.cut.unsqueeze(0))
+    def entered(self) -> ChannelInputs:
+        parts = (BlockOperators(part.unsqueeze(0), self.padding) for part in (self.clusters, self.cut))
+        return ChannelInputs(super().entered().channels, *parts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class EdgeBlocks(Blocks):
-    """Graphs for messages along edges: every channel has as many slots for edges as a graph of the data set needs."""
+    """Graphs for messages along edges; see `SlottedEdges`."""
 
-    ends: Tensor  # whether a slot's edge ends (0) or begins (1) at a node, [graph, slot, 2, node]
-    weight: Tensor  # of the slot's message at the edge's end, [graph, slot]; zero where the slot is empty
-    capacity: tuple[int, ...]  # slots of each channel
+    ends: Annotated[Tensor, "graph slot end node"]
+    weight: Annotated[Tensor, "graph slot"]
+    capacity: tuple[int, ...]
 
-    @property
-    def channels(self) -> "EdgeBlocks":
-        return self
+    def entered(self) -> ChannelInputs:
+        ends = self.ends.to(self.weight.dtype)
+        return ChannelInputs(SlottedEdges(ends, self.weight, self.capacity, self.padding))
 
-    def entered(self) -> Self:
-        return replace(self, ends=self.ends.to(self.weight.dtype))
+
+@cache
+def _axes(kind: type[Blocks]) -> dict[str, list[str]]:
+    """The names of the axes of every tensor that has a row for every graph."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return {key: hint.__metadata__[0].split() for key, hint in hints if hasattr(hint, "__metadata__")}
 
 
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:
@@ -123,4 +170,4 @@ def node_blocks(x: Tensor, layout: BlockLayout, dtype: torch.dtype) -> dict[str,
 
 def operator_blocks(x: Tensor, layout: BlockLayout, operators: Sequence[Tensor]) -> OperatorBlocks:
     """From one `[graph, node, node]` for every term."""
-    return OperatorBlocks(**node_blocks(x, layout, operators[0].dtype), operators=torch.stack(list(operators), 2))
+    return OperatorBlocks(**node_blocks(x, layout, operators[0].dtype), matrix=torch.stack(list(operators), 2))

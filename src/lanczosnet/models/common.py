@@ -148,8 +148,8 @@ class EdgeNetwork(nn.Module, ABC):
         if isinstance(blocks, OperatorBlocks):
             x = self.stack(x, self.convolutions, blocks.operators)  # type: ignore[arg-type]
         else:
-            x = self.propagate(x, blocks.entered())
-        return self.readout.padded(x, blocks.mask)  # type: ignore[union-attr, operator]
+            x = self.propagate(x, blocks.entered())  # type: ignore[attr-defined]
+        return blocks.read(self.readout, x)
 
     def activate(self, x: Tensor) -> Tensor:
         return x.relu()

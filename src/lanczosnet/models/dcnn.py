@@ -10,7 +10,7 @@ from lanczosnet.affinity import BlockLayout, Operator, normalized
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import matrix_powers
 from lanczosnet.layers import EdgeTypeOperators
-from lanczosnet.layers.blocks import block_convolution
+from lanczosnet.layers.blocks import BlockOperators, block_convolution
 from lanczosnet.models.blocks import Blocks, operator_block, operator_blocks
 from lanczosnet.models.common import CommonOptions, EdgeNetwork
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
@@ -54,9 +54,11 @@ class DiffusionConv(nn.Module):
         nn.init.xavier_uniform_(self.weight.view(-1, self.weight.shape[-1]))
         nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor, diffusion: Diffusion | Tensor, edge_types: EdgeTypeOperators | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, diffusion: Diffusion | BlockOperators, edge_types: EdgeTypeOperators | None = None
+    ) -> Tensor:
         """In padded blocks the operators of all terms stand in place of the diffusion and of the edge types."""
-        if isinstance(diffusion, Tensor):
+        if isinstance(diffusion, BlockOperators):
             return block_convolution(x, diffusion, self.weight.flatten(0, 1), self.bias)
         scales, types = self.weight.tensor_split([len(self.scales)])
         y = diffusion.after(power_filter(diffusion.operator, diffusion.before(x), self.scales, scales))

@@ -10,8 +10,9 @@ from torch_geometric.utils import remove_self_loops
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.attention import block_attention
+from lanczosnet.layers.blocks import BlockOperators
 from lanczosnet.layers.edge_types import Edges
-from lanczosnet.models.blocks import Blocks, ChannelBlocks, node_blocks
+from lanczosnet.models.blocks import Blocks, ChannelBlocks, ChannelInputs, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
 
 
@@ -63,9 +64,9 @@ class GAT(EdgeNetwork):
         counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in others], 1)
         # Padding attends to itself, so that every softmax has something to choose from.
         itself = torch.eye(layout.width, dtype=counts.dtype, device=counts.device)
-        return ChannelBlocks(**node_blocks(inputs.x, layout, counts.dtype), channels=(counts + itself).log())
+        return ChannelBlocks(**node_blocks(inputs.x, layout, counts.dtype), matrix=(counts + itself).log())
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelBlocks) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
             parts = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
             if place == len(self.convolutions):
@@ -74,8 +75,8 @@ class GAT(EdgeNetwork):
         raise AssertionError("there is at least one layer")
 
 
-def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | Tensor) -> list[Tensor]:
+def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | BlockOperators) -> list[Tensor]:
     """What every channel's layer makes of the states."""
-    if isinstance(channels, Tensor):
+    if isinstance(channels, BlockOperators):
         return list(block_attention(convolutions, x, channels))
     return [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.edge_types import Aggregation, NodeMessages
-from lanczosnet.models.blocks import Blocks, ChannelBlocks, node_blocks
+from lanczosnet.models.blocks import Blocks, ChannelBlocks, ChannelInputs, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
 
 
@@ -45,7 +45,7 @@ class GGNN(RecurrentNetwork):
 
     def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
         channels = message_blocks(inputs, layout, self.messages.aggregation)
-        return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), channels=channels)
+        return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
 
-    def step(self, state: Tensor, inputs: EdgeInputs | ChannelBlocks) -> Tensor:
+    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         return self.update(self.messages(state, inputs.channels), state)

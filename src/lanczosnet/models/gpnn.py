@@ -9,8 +9,9 @@ from torch_geometric.nn import MLP
 
 from lanczosnet.affinity import BlockLayout, SparseOperator, adjacency
 from lanczosnet.graphs.partition import spectral_partition
+from lanczosnet.layers.blocks import BlockOperators
 from lanczosnet.layers.edge_types import Aggregation, Edges, NodeMessages
-from lanczosnet.models.blocks import Blocks, PartitionBlocks, node_blocks
+from lanczosnet.models.blocks import Blocks, ChannelInputs, PartitionBlocks, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, aggregation_block, message_blocks
 
 
@@ -98,20 +99,20 @@ class GPNN(RecurrentNetwork):
         channels = message_blocks(inputs, layout, self.messages.aggregation)
         return PartitionBlocks(
             **node_blocks(inputs.x, layout, channels.dtype),
-            channels=channels,
+            matrix=channels,
             clusters=aggregation_block(inputs.clusters, inputs, layout, self.messages.aggregation),
             cut=aggregation_block(inputs.cut, inputs, layout, self.messages.aggregation),
         )
 
-    def step(self, state: Tensor, inputs: EdgeInputs | PartitionBlocks) -> Tensor:
+    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         clustered = self._repeated(state, inputs.clusters, self.cluster_steps)
         crossed = self._repeated(clustered, inputs.cut, self.cut_steps)
         state = self.merge(torch.cat([state, clustered, crossed], dim=-1))
         return self.update(self.messages(state, inputs.channels), state)
 
-    def _repeated(self, state: Tensor, edges: Edges | Tensor | None, steps: int) -> Tensor:
+    def _repeated(self, state: Tensor, edges: Edges | BlockOperators | None, steps: int) -> Tensor:
         assert edges is not None
         for _ in range(steps):
-            messages = self.part_messages(state, edges if isinstance(edges, Tensor) else [edges])
+            messages = self.part_messages(state, [edges] if isinstance(edges, Edges) else edges)
             state = self.part_update(messages, state)
         return state

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
@@ -14,21 +14,21 @@ from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import layer_operators, spectral_operators, stacked_powers
+from lanczosnet.layers.blocks import BlockOperators, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SpectralBlocks(Blocks):
     """Many small graphs as LanczosNet sees them."""
 
-    vectors: Tensor  # V, [graph, node, step], the pairs of a graph's components side by side
-    powers: Tensor  # of the Ritz values, [graph, step, long scale]
-    short: Tensor  # powers of S, [graph, node, short scale, node]
-    typed: Tensor  # S of every edge type, [graph, node, type, node]
+    vectors: Annotated[Tensor, "graph node step"]  # V, the pairs of a graph's components side by side
+    powers: Annotated[Tensor, "graph step scale"]  # of the Ritz values
+    short: Annotated[Tensor, "graph node scale node"]  # powers of S
+    typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
 
 
 class LanczosNet(nn.Module):
@@ -152,26 +152,27 @@ class LanczosNet(nn.Module):
     def forward(self, data: Any) -> Tensor:
         if isinstance(data, SpectralBlocks):
             x = self._convolved(self.input_dropout(self.encoder(data.nodes)), self.operators(data))
-            return self.readout.padded(x, data.mask)  # type: ignore[union-attr, operator]
+            return data.read(self.readout, x)
         inputs, spectrum = data if isinstance(data, tuple) else self.prepare(data)
         x = inputs.enter(self.input_dropout(self.encoder(inputs.x)))
         x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
-    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | Tensor]) -> Tensor:
+    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | BlockOperators]) -> Tensor:
         for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
             x = convolution.convolve(x, spectrum)  # type: ignore[operator]
             if self.readout is not None or place < len(self.convolutions):
                 x = self.dropout(x.relu())
         return x
 
-    def operators(self, blocks: SpectralBlocks) -> tuple[Tensor, ...]:
-        """What every layer multiplies with, `[graph, node, term, node]` each."""
+    def operators(self, blocks: SpectralBlocks) -> list[BlockOperators]:
+        """What every layer multiplies with."""
         if self.needs_pairs:
             filters: list[Any] = [convolution.filter for convolution in self.convolutions]
-            response = responses(filters, blocks.powers)
-            return layer_operators(blocks.short, spectral_operators(blocks.vectors, response), blocks.typed)
-        return (torch.cat([blocks.short, blocks.typed], 2),) * len(self.convolutions)
+            long = spectral_operators(blocks.vectors, responses(filters, blocks.powers))
+            return layer_operators(blocks.short, long, blocks.typed, blocks.padding)
+        known = torch.cat([blocks.short, blocks.typed], 2)
+        return [BlockOperators(known, blocks.padding)] * len(self.convolutions)
 
 
 def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from torch_geometric.utils import degree
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.layers.edge_types import Aggregation, Edges, PairMessages
-from lanczosnet.models.blocks import Blocks, EdgeBlocks, node_blocks
+from lanczosnet.models.blocks import Blocks, ChannelInputs, EdgeBlocks, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, state_type
 
 
@@ -55,7 +55,7 @@ class MPNN(RecurrentNetwork):
             capacity=tuple(weight.shape[1] for _, weight in slots),
         )
 
-    def step(self, state: Tensor, inputs: EdgeInputs | EdgeBlocks) -> Tensor:
+    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         return self.update(self.messages(state, inputs.channels), state)
 
 

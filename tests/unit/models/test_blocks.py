@@ -53,16 +53,20 @@ def network(name: str, **options) -> nn.Module:
 
 
 def assert_twins(network: nn.Module, graphs: PackedGraphs, numbers: Tensor | None = None) -> None:
-    """The output and the gradient of every parameter, from blocks and from a ragged batch."""
+    """The output and the gradient of every parameter, from a ragged batch and from blocks of either shape."""
     numbers = torch.tensor([2, 0, 1, len(graphs) - 1, 2]) if numbers is None else numbers
     blocks = network.prepare_all(graphs)
     results = []
-    for inputs in (blocks.gather(numbers), graphs.batch(numbers)):
+    of_one_shape, compact = (blocks.gather(numbers, same_shape=same) for same in (True, False))
+    assert of_one_shape.mask.shape == (len(numbers), int(graphs.node_ptr.diff().max()))
+    assert len(compact.nodes) == int(graphs.node_ptr.diff()[numbers].sum())
+    for inputs in (graphs.batch(numbers), of_one_shape, compact):
         network.zero_grad()
         out = network(inputs)
         (out * torch.randn(out.shape, generator=generator(1))).sum().backward()
         results.append((out, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in network.parameters()]))
-    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+    for result in results[1:]:
+        torch.testing.assert_close(result, results[0], atol=1e-10, rtol=1e-10)
     assert any(grad.abs().sum() > 0 for grad in results[0][1])
 
 

@@ -158,13 +158,12 @@ def assert_steps_equal_single_graphs(model, examples, data):
     assert torch.equal(torch.cat([s.y for s in steps]).nan_to_num(), data.y[order].nan_to_num())
 
 
-def test_padded_blocks_change_no_output_and_have_one_shape():
+def test_padded_blocks_change_no_output():
     data = packed_molecules(12)
     model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
     examples = ManyGraphs(model, data, CPU)
     assert_steps_equal_single_graphs(model, examples, data)
-    first, second = ([t.shape for t in s.inputs.tensors().values()] for s in examples.steps(torch.arange(12), 6))
-    assert first == second
+    assert examples.blocks is not None
 
 
 def test_precomputed_pairs_change_no_output_where_blocks_would_take_too_much_memory(monkeypatch):
