@@ -30,7 +30,7 @@ from lanczosnet.models.widths import layer_widths
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveBlocks(Blocks):
     """Many small graphs as AdaLanczosNet sees them."""
 

@@ -5,7 +5,6 @@ On a GPU the shapes of a batch depend on its size alone, and nothing in it asks 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Any, NamedTuple, Self, get_type_hints
 
 import torch
@@ -22,7 +21,7 @@ from lanczosnet.models.entrance import DENSE_UP_TO
 MOST_BYTES = 2**31
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
     """What a network needs of graphs besides its parameters.
 
@@ -59,25 +58,19 @@ class Blocks:
         mask = self.mask.index_select(0, graphs)
         width = max(int(mask.sum(1).max()), 1)
         rows = mask[:, :width].flatten().nonzero().squeeze(1)
-        parts = {key: self._cut(key, width).index_select(0, graphs) for key in self.tensors()}
-        return replace(self, **parts, rows=rows)
+        cut = {key: _cut(getattr(self, key), names, width) for key, names in _axes(type(self)).items()}
+        return replace(self, **{key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that has a row for every graph."""
         return {key: getattr(self, key) for key in _axes(type(self))}
-
-    def _cut(self, key: str, width: int) -> Tensor:
-        value = getattr(self, key)
-        for place, axis in enumerate(_axes(type(self))[key]):
-            value = value.narrow(place, 0, width) if axis == "node" else value
-        return value
 
     def read(self, readout: Any, x: Tensor) -> Tensor:
         """`[row, channel]` -> `[graph, out_channels]`."""
         return readout.padded(self.padding.pad(x).flatten(0, 1), self.mask)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class OperatorBlocks(Blocks):
     """Graphs for layers that multiply with operators which are known beforehand, and with one matrix."""
 
@@ -96,7 +89,7 @@ class ChannelInputs(NamedTuple):
     cut: BlockOperators | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelBlocks(Blocks):
     """Graphs for layers that do something of their own in every channel."""
 
@@ -106,7 +99,7 @@ class ChannelBlocks(Blocks):
         return ChannelInputs(BlockOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PartitionBlocks(ChannelBlocks):
     """The same, and the simple graph in two parts."""
 
@@ -118,7 +111,7 @@ class PartitionBlocks(ChannelBlocks):
         return ChannelInputs(super().entered().channels, *parts)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class EdgeBlocks(Blocks):
     """Graphs for messages along edges; see `SlottedEdges`."""
 
@@ -131,11 +124,16 @@ class EdgeBlocks(Blocks):
         return ChannelInputs(SlottedEdges(ends, self.weight, self.capacity, self.padding))
 
 
-@cache
-def _axes(kind: type[Blocks]) -> dict[str, list[str]]:
+def _axes(kind: Any) -> dict[str, list[str]]:
     """The names of the axes of every tensor that has a row for every graph."""
     hints = get_type_hints(kind, include_extras=True).items()
     return {key: hint.__metadata__[0].split() for key, hint in hints if hasattr(hint, "__metadata__")}
+
+
+def _cut(value: Tensor, axes: Sequence[str], width: int) -> Tensor:
+    for place, axis in enumerate(axes):
+        value = value.narrow(place, 0, width) if axis == "node" else value
+    return value
 
 
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:

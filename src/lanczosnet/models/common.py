@@ -83,6 +83,8 @@ class EdgeNetwork(nn.Module, ABC):
         - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
     """
 
+    blocks_on_cpu = True  # whether padded blocks are the faster form there, too
+
     def __init__(
         self,
         in_channels: int,

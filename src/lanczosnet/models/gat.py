@@ -29,6 +29,8 @@ class GAT(EdgeNetwork):
         **common: as in `CommonOptions`; dropout acts on the input of the layers after the first and on the attention.
     """
 
+    blocks_on_cpu = False  # edge by edge is less arithmetic
+
     def __init__(
         self,
         in_channels: int,

@@ -27,6 +27,8 @@ class GGNN(RecurrentNetwork):
         **common: as in `CommonOptions`.
     """
 
+    blocks_on_cpu = False  # edge by edge is less arithmetic
+
     def __init__(
         self,
         in_channels: int,

@@ -21,7 +21,7 @@ from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SpectralBlocks(Blocks):
     """Many small graphs as LanczosNet sees them."""
 

@@ -109,7 +109,8 @@ def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
 def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
     """All graphs as padded blocks, checked; None where the model does not have them or the graphs do not fit."""
     prepare_all = getattr(model, "prepare_all", None)
-    return None if prepare_all is None else prepare_all(graphs, validate=True)
+    is_worth_it = graphs.device.type != "cpu" or getattr(model, "blocks_on_cpu", True)
+    return prepare_all(graphs, validate=True) if prepare_all is not None and is_worth_it else None
 
 
 def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:

@@ -166,6 +166,16 @@ def test_padded_blocks_change_no_output():
     assert examples.blocks is not None
 
 
+def test_networks_of_messages_stay_with_edges_on_a_cpu():
+    data = packed_molecules(12)
+    task = task_of(data, torch.arange(8))
+    for name, has_blocks in (("gcn", True), ("gpnn", True), ("ggnn", False), ("mpnn", False), ("gat", False)):
+        model = architecture_for(data, task, name, SIZES).build()
+        examples = ManyGraphs(model, data, CPU)
+        assert (examples.blocks is not None) == has_blocks, name
+        assert_steps_equal_single_graphs(model, examples, data)
+
+
 def test_precomputed_pairs_change_no_output_where_blocks_would_take_too_much_memory(monkeypatch):
     monkeypatch.setattr("lanczosnet.models.blocks.MOST_BYTES", 0)
     data = packed_molecules(12)
