@@ -7,6 +7,7 @@ Each maps `[...]` Ritz values to `[..., scale]` responses and acts on every valu
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -128,16 +129,20 @@ def stacked_perceptrons(perceptrons: Sequence[Sequence[nn.Module]], x: Tensor) -
     """Several perceptrons of the same sizes at once: `[row, in]`, the same for all, -> `[perceptron, row, out]`."""
     x = x.expand(len(perceptrons), *x.shape)
     for layers in zip(*perceptrons, strict=True):
-        x = stacked_linear(layers, x) if isinstance(layers[0], nn.Linear) else layers[0](x)
+        x = StackedLinear(layers)(x) if isinstance(layers[0], nn.Linear) else layers[0](x)
     return x
 
 
-def stacked_linear(layers: Sequence[nn.Linear], x: Tensor) -> Tensor:
-    """One linear layer for each `[row, in]` of `[layer, row, in]`, as one product."""
-    weight = torch.stack([layer.weight for layer in layers]).mT
-    if layers[0].bias is None:
-        return x @ weight
-    return torch.baddbmm(torch.stack([layer.bias for layer in layers]).unsqueeze(1), x, weight)
+class StackedLinear:
+    """Linear layers of one size, one for each `[row, in]` of `[layer, row, in]`, as one product."""
+
+    def __init__(self, layers: Sequence[Any]) -> None:
+        self.weight = torch.stack([layer.weight for layer in layers]).mT
+        has_bias = layers[0].bias is not None
+        self.bias = torch.stack([layer.bias for layer in layers]).unsqueeze(1) if has_bias else None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x @ self.weight if self.bias is None else torch.baddbmm(self.bias, x, self.weight)
 
 
 def reset_layers(layers: nn.Sequential) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv
 
-from lanczosnet.filters.spectral import stacked_linear
+from lanczosnet.filters.spectral import StackedLinear
 from lanczosnet.layers.blocks import BlockOperators
 
 
@@ -21,7 +21,7 @@ def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: Block
         `[channel, row, out_channels]`.
     """
     one = convolutions[0]
-    states = stacked_linear([layer.lin for layer in convolutions], x.expand(len(convolutions), *x.shape))
+    states = StackedLinear([layer.lin for layer in convolutions])(x.expand(len(convolutions), *x.shape))
     states = log_count.padding.pad(states).unflatten(-1, (one.heads, -1))  # [channel, graph, node, head, _]
     source, target = (
         (states * torch.stack([getattr(layer, key) for layer in convolutions]).unsqueeze(1)).sum(-1).movedim(-1, 2)

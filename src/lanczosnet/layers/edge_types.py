@@ -1,7 +1,7 @@
 """One weight matrix or message function per edge type, on lists of edges as PyG has them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
 
-from lanczosnet.filters.spectral import stacked_linear
+from lanczosnet.filters.spectral import StackedLinear
 from lanczosnet.layers.blocks import BlockOperators, Padding, block_convolution, block_product
 
 Aggregation = Literal["sum", "mean"]
+Messages = Callable[[Tensor], Tensor]  # states [node, channels] -> messages received, side by side
 
 
 class Edges(NamedTuple):
@@ -153,20 +154,32 @@ class NodeMessages(nn.Module):
             function.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, channels: Sequence[Edges] | BlockOperators) -> Tensor:
-        if isinstance(channels, BlockOperators):
-            sent = channels.padding.pad(self._sent(x))
-            return channels.padding.unpad(channels.matrix.to(sent.dtype) @ sent).movedim(0, 1).flatten(1)
-        sent = torch.stack([function(x) for function in self.functions], dim=1)
-        received = self.aggregate(sent.flatten(0, 1), side_by_side(channels).edge_index)
-        return received.unflatten(0, sent.shape[:2]).flatten(1)
+        return self.along(channels)(x)
 
-    def _sent(self, x: Tensor) -> Tensor:
-        """The messages of all channels in one product per layer, `[channel, node, channels]`."""
-        layers = list(zip(*(function.lins for function in self.functions), strict=True))
-        x = stacked_linear(layers[0], x.expand(len(self.functions), *x.shape))
-        for layer in layers[1:]:
-            x = stacked_linear(layer, x.relu())
-        return x
+    def along(self, channels: Sequence[Edges] | BlockOperators) -> Messages:
+        """From states to messages, for steps that repeat on the same graphs."""
+        if isinstance(channels, BlockOperators):
+            return self._through_blocks(channels)
+        index = side_by_side(channels).edge_index
+
+        def messages(x: Tensor) -> Tensor:
+            sent = torch.stack([function(x) for function in self.functions], dim=1)
+            return self.aggregate(sent.flatten(0, 1), index).unflatten(0, sent.shape[:2]).flatten(1)
+
+        return messages
+
+    def _through_blocks(self, channels: BlockOperators) -> Messages:
+        """The functions of all channels in one product per layer, their weights stacked once for all steps."""
+        stacks = [StackedLinear(layer) for layer in zip(*(function.lins for function in self.functions), strict=True)]
+
+        def messages(x: Tensor) -> Tensor:
+            x = stacks[0](x.expand(len(self.functions), *x.shape))
+            for stack in stacks[1:]:
+                x = stack(x.relu())
+            sent = channels.padding.pad(x)
+            return channels.padding.unpad(channels.matrix.to(sent.dtype) @ sent).movedim(0, 1).flatten(1)
+
+        return messages
 
 
 class PairMessages(nn.Module):
@@ -189,21 +202,34 @@ class PairMessages(nn.Module):
             function.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, channels: Sequence[Edges] | SlottedEdges) -> Tensor:
-        if isinstance(channels, SlottedEdges):
-            return self._slot_by_slot(x, channels)
-        received = []
-        for function, edges in zip(self.functions, channels, strict=True):
-            source, target = edges.edge_index
-            sent = function(torch.cat([x[target], x[source]], dim=-1))
-            received.append(self.aggregate(sent, target, dim_size=len(x)))
-        return torch.cat(received, dim=-1)
+        return self.along(channels)(x)
 
-    def _slot_by_slot(self, x: Tensor, edges: SlottedEdges) -> Tensor:
-        pairs = block_product(edges.ends.flatten(1, 2), x, edges.padding).unflatten(1, (-1, 2)).flatten(2)
-        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT  # [graph, node, slot]
-        parts = zip(self.functions, pairs.split(edges.capacity, 1), arrives.split(edges.capacity, 2), strict=True)
-        received = [arrive.to(x.dtype) @ function(pair.to(x.dtype)) for function, pair, arrive in parts]
-        return edges.padding.unpad(torch.cat(received, -1))
+    def along(self, channels: Sequence[Edges] | SlottedEdges) -> Messages:
+        """From states to messages, for steps that repeat on the same graphs."""
+        if isinstance(channels, SlottedEdges):
+            return self._through_slots(channels)
+
+        def messages(x: Tensor) -> Tensor:
+            received = []
+            for function, edges in zip(self.functions, channels, strict=True):
+                source, target = edges.edge_index
+                sent = function(torch.cat([x[target], x[source]], dim=-1))
+                received.append(self.aggregate(sent, target, dim_size=len(x)))
+            return torch.cat(received, dim=-1)
+
+        return messages
+
+    def _through_slots(self, edges: SlottedEdges) -> Messages:
+        ends, padding = edges.ends.flatten(1, 2), edges.padding
+        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT.split(edges.capacity, 2)  # [graph, node, slot]
+
+        def messages(x: Tensor) -> Tensor:
+            pairs = block_product(ends, x, padding).unflatten(1, (-1, 2)).flatten(2).to(x.dtype)
+            parts = zip(arrives, self.functions, pairs.split(edges.capacity, 1), strict=True)
+            received = [arrive.to(x.dtype) @ function(pair) for arrive, function, pair in parts]
+            return padding.unpad(torch.cat(received, -1))
+
+        return messages
 
 
 def checked_aggregation(aggregation: Aggregation) -> Aggregation:

@@ -84,7 +84,7 @@ class OperatorBlocks(Blocks):
 class ChannelInputs(NamedTuple):
     """What the layers of a network take of blocks, where channels are kept apart; made once per forward pass."""
 
-    channels: BlockOperators | SlottedEdges
+    channels: Any  # BlockOperators, or SlottedEdges for messages of both ends of an edge
     clusters: BlockOperators | None = None
     cut: BlockOperators | None = None
 

@@ -202,11 +202,11 @@ class RecurrentNetwork(EdgeNetwork):
         self.output = nn.Linear(hidden_channels, out_channels) if self.readout is None else nn.Identity()
 
     @abstractmethod
-    def step(self, state: Tensor, inputs: Any) -> Tensor:
-        """`[node, hidden_channels]` -> the same."""
+    def step(self, inputs: Any) -> Callable[[Tensor], Tensor]:
+        """What every step does on these graphs, `[node, hidden_channels]` -> the same."""
 
     def propagate(self, x: Tensor, inputs: Any) -> Tensor:
-        state = self.input(x)
+        state, step = self.input(x), self.step(inputs)
         for _ in range(self.num_layers):
-            state = self.dropout(self.step(state, inputs))
+            state = self.dropout(step(state))
         return self.output(state)

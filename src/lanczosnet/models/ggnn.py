@@ -1,6 +1,6 @@
 """GGNN, gated graph neural networks (Li et al., ICLR 2016)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from torch import Tensor, nn
@@ -49,5 +49,6 @@ class GGNN(RecurrentNetwork):
         channels = message_blocks(inputs, layout, self.messages.aggregation)
         return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
 
-    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
-        return self.update(self.messages(state, inputs.channels), state)
+    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+        messages = self.messages.along(inputs.channels)
+        return lambda state: self.update(messages(state), state)

@@ -1,6 +1,6 @@
 """GPNN, graph partition neural networks (Liao et al., 2018)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
 import torch
@@ -104,15 +104,26 @@ class GPNN(RecurrentNetwork):
             cut=aggregation_block(inputs.cut, inputs, layout, self.messages.aggregation),
         )
 
-    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
-        clustered = self._repeated(state, inputs.clusters, self.cluster_steps)
-        crossed = self._repeated(clustered, inputs.cut, self.cut_steps)
-        state = self.merge(torch.cat([state, clustered, crossed], dim=-1))
-        return self.update(self.messages(state, inputs.channels), state)
+    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+        inside, across = (self._part(edges) for edges in (inputs.clusters, inputs.cut))
+        messages = self.messages.along(inputs.channels)
 
-    def _repeated(self, state: Tensor, edges: Edges | BlockOperators | None, steps: int) -> Tensor:
+        def step(state: Tensor) -> Tensor:
+            clustered = inside(state, self.cluster_steps)
+            crossed = across(clustered, self.cut_steps)
+            state = self.merge(torch.cat([state, clustered, crossed], dim=-1))
+            return self.update(messages(state), state)
+
+        return step
+
+    def _part(self, edges: Edges | BlockOperators | None) -> Callable[[Tensor, int], Tensor]:
+        """Steps along one part of the graph."""
         assert edges is not None
-        for _ in range(steps):
-            messages = self.part_messages(state, [edges] if isinstance(edges, Edges) else edges)
-            state = self.part_update(messages, state)
-        return state
+        messages = self.part_messages.along([edges] if isinstance(edges, Edges) else edges)
+
+        def repeated(state: Tensor, steps: int) -> Tensor:
+            for _ in range(steps):
+                state = self.part_update(messages(state), state)
+            return state
+
+        return repeated

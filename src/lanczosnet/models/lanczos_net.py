@@ -14,7 +14,7 @@ from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import BlockOperators, layer_operators, spectral_operators, stacked_powers
+from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
@@ -158,21 +158,25 @@ class LanczosNet(nn.Module):
         x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
-    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | BlockOperators]) -> Tensor:
+    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | BlockOperators | BlockSpectrum]) -> Tensor:
         for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
             x = convolution.convolve(x, spectrum)  # type: ignore[operator]
             if self.readout is not None or place < len(self.convolutions):
                 x = self.dropout(x.relu())
         return x
 
-    def operators(self, blocks: SpectralBlocks) -> list[BlockOperators]:
-        """What every layer multiplies with."""
-        if self.needs_pairs:
-            filters: list[Any] = [convolution.filter for convolution in self.convolutions]
-            long = spectral_operators(blocks.vectors, responses(filters, blocks.powers))
+    def operators(self, blocks: SpectralBlocks) -> Sequence[BlockOperators | BlockSpectrum]:
+        """What every layer multiplies with: formed where blocks have one shape and the number of products counts."""
+        filters: list[Any] = [convolution.filter for convolution in self.convolutions]
+        response = responses(filters, blocks.powers) if self.needs_pairs else None
+        if response is not None and blocks.rows is None:
+            long = spectral_operators(blocks.vectors, response)
             return layer_operators(blocks.short, long, blocks.typed, blocks.padding)
-        known = torch.cat([blocks.short, blocks.typed], 2)
-        return [BlockOperators(known, blocks.padding)] * len(self.convolutions)
+        known = BlockOperators(torch.cat([blocks.short, blocks.typed], 2), blocks.padding)
+        if response is None:
+            return [known] * len(filters)
+        existing = blocks.vectors.abs().amax(1).flatten().nonzero().squeeze(1)
+        return [BlockSpectrum(known, blocks.vectors, of_layer, existing) for of_layer in response.unbind(2)]
 
 
 def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """MPNN, message passing neural networks (Gilmer et al., ICML 2017)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Unpack
 
 import torch
@@ -57,8 +57,9 @@ class MPNN(RecurrentNetwork):
             capacity=tuple(weight.shape[1] for _, weight in slots),
         )
 
-    def step(self, state: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
-        return self.update(self.messages(state, inputs.channels), state)
+    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+        messages = self.messages.along(inputs.channels)
+        return lambda state: self.update(messages(state), state)
 
 
 def slotted(edges: Edges, inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation) -> tuple[Tensor, Tensor]:
