@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 # In the order of the paper's tables.
@@ -46,7 +47,7 @@ class Cell:
         part = [self.dataset, split_title(self.split, self.fraction), self.model, self.label]
         return " ".join(filter(None, part))
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Sixteen hex digits: equal for equal configurations, whichever table they belong to."""
         return _digest(self._identity())
@@ -97,9 +98,9 @@ class Grid:
     cells: tuple[Cell, ...]
     seeds: tuple[int, ...]
 
-    def runs(self) -> list[Run]:
-        """Every run once: two rows of a table may be the same cell."""
-        return list({run.key: run for cell in self.cells for run in self.runs_of(cell)}.values())
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for cell in self.cells for run in self.runs_of(cell))
 
     def runs_of(self, cell: Cell) -> list[Run]:
         return [cell.run(seed) for seed in self.seeds]

@@ -34,18 +34,18 @@ def _is_done(line: Line | None, retry_before: str) -> bool:
 
 def status(grid: Grid, store: Store, workers: int = 1, retry_before: str = "") -> Status:
     claimed = store.running()
-    pending = pending_of(grid.runs(), store, retry_before)
+    pending = pending_of(grid.runs, store, retry_before)
     lines = store.lines()
     open_cells = {run.cell.key for run in pending}
     running = {run.cell.key for run in pending if run.key in claimed}
     every = {cell.key for cell in grid.cells}
-    done = [lines[run.key] for run in grid.runs() if run.key in lines]
+    done = [lines[run.key] for run in grid.runs if run.key in lines]
     return Status(
         cells_done=len(every - open_cells),
         cells_running=len(running),
         cells_to_come=len(open_cells - running),
-        runs_done=len(grid.runs()) - len(pending),
-        runs=len(grid.runs()),
+        runs_done=len(grid.runs) - len(pending),
+        runs=len(grid.runs),
         failed=sum("error" in line for line in done),
         seconds_left=_seconds_left(pending, done, workers),
     )

@@ -133,6 +133,12 @@ def best_of(lines: Iterable[Line]) -> dict[str, Line]:
     return best
 
 
+def select(lines: Iterable[Line], **wanted: Iterable[Any] | None) -> list[Line]:
+    """The lines whose fields have one of the wanted values; None wants all: `select(lines, model=["gcn"])`."""
+    limits = {name: set(values) for name, values in wanted.items() if values is not None}
+    return [line for line in lines if all(line[name] in values for name, values in limits.items())]
+
+
 def as_text(line: Line) -> str:
     """One line; floats as Python prints them, which reads back the same."""
     return json.dumps(line, ensure_ascii=False) + "\n"
