@@ -53,7 +53,7 @@ def watching_grid(look: Callable[[], "Status"], *, quiet: bool = False) -> Itera
 def described(status: "Status") -> str:
     """Cells done, running and to come, runs, and the time that is left."""
     failed = f", {status.failed} failed" if status.failed else ""
-    left = "" if status.seconds_left is None else f"; about {duration(status.seconds_left)} left"
+    left = "" if not status.seconds_left else f"; about {duration(status.seconds_left)} left"
     return (
         f"cells: {status.cells_done} done, {status.cells_running} running, {status.cells_to_come} to come; "
         f"runs: {status.runs_done} of {status.runs}{failed}{left}"
@@ -66,15 +66,14 @@ def _bar(status: "Status", width: int = 30) -> str:
 
 
 def _lines(write: Callable[[str], object]) -> Callable[["Status", str], None]:
-    last, shown = -float("inf"), ""
+    last, shown = -float("inf"), -1
 
     def show(status: "Status", now: str) -> None:
         nonlocal last, shown
-        text = described(status)
         is_over = status.runs_done == status.runs
-        if text == shown or (not is_over and time.monotonic() - last < SECONDS_BETWEEN_LINES):
+        if status.runs_done == shown or (not is_over and time.monotonic() - last < SECONDS_BETWEEN_LINES):
             return
-        last, shown = time.monotonic(), text
-        write(f"{text}\n")
+        last, shown = time.monotonic(), status.runs_done
+        write(f"{described(status)}\n")
 
     return show

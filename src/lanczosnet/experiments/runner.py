@@ -24,7 +24,7 @@ from lanczosnet.training.tasks import Regression
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-KEPT = ("targets", "units", "task", "classes")  # what is known of all molecules together
+KEPT = ("targets", "units", "task")  # what is known of all molecules together
 
 
 @dataclass(frozen=True)

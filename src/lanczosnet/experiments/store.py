@@ -84,14 +84,15 @@ class Store:
         """Write the lines of this and the other stores, each once and in order, to the one file of this store."""
         if alive := self.running():
             raise StoreError(f"{len(alive)} runs of {self.folder} are under way: merge when their workers are done")
-        parts = list(self.folder.rglob("*.jsonl"))
+        parts = list(self.folder.glob("*.jsonl"))
         lines = best_of([line for store in (self, *others) for line in store.lines().values()])
         with replacing(self.file) as temporary:
             temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
-        for path in parts:
+        for path in (*parts, *self._claims.glob("*")):  # claims of workers that were killed
             path.unlink()
-        for path in self._claims.glob("*"):  # of workers that were killed
-            path.unlink()
+        for folder in (self._claims, self.folder):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
         self._lines, self._read = {}, {}
         return len(lines)
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,8 @@ def _text(table: Table) -> str:
         return "  ".join([*names, *numbers]).rstrip()
 
     rule = "-" * len("  ".join("-" * width for width in widths))
-    body = [table.title, "", padded(header), rule, *map(padded, lines), "", *table.legend(), "", *table.summary()]
+    below = [line for text in table.legend() for line in textwrap.wrap(text, 110)]
+    body = [table.title, "", padded(header), rule, *map(padded, lines), "", *below, "", *table.summary()]
     return "\n".join(body) + "\n"
 
 
