@@ -9,6 +9,7 @@ import torch
 from lanczosnet.experiments import Cell, Grid, Store, provenance, runner
 from lanczosnet.experiments.progress import status
 from lanczosnet.experiments.runner import How, some_graphs, work
+from lanczosnet.experiments.workers import work_in_processes
 from lanczosnet.training import DivergenceError, recipe
 from training_builders import packed_molecules
 
@@ -81,6 +82,16 @@ def test_results_do_not_depend_on_what_ran_before(store, tmp_path):
     work(Grid((GCN,), (1,)), alone, CPU)
     key = GCN.run(1).key
     assert alone.lines()[key]["metrics"] == store.lines()[key]["metrics"]
+
+
+@pytest.mark.slow
+def test_workers_in_processes_share_the_runs(store):
+    looks = []
+    codes = work_in_processes(Grid((GCN, GAT), (0, 1)), store.folder, CPU, 2, lambda: looks.append(store.lines()))
+    assert codes == [0, 0]
+    assert looks
+    texts = [text for path in store.folder.glob("*.jsonl") for text in path.read_text().splitlines()]
+    assert len(texts) == len(store.lines()) == 4
 
 
 def failing(seeds: set[int], calls: list[list[int]]):
