@@ -26,7 +26,15 @@ class Step(NamedTuple):
 
 
 class Examples(Protocol):
-    """Items of a data set, on a device."""
+    """Items of a data set, on a device.
+
+    `is_fixed` says that the shapes of a step depend on the number of its items alone.
+    """
+
+    is_fixed: bool
+
+    def step(self, items: Tensor) -> Step:
+        """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         """These items in batches, in this order."""
@@ -42,10 +50,17 @@ def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.devic
 class OneGraph:
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
 
+    is_fixed = True
+
     def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
+
+    def step(self, items: Tensor) -> Step:
+        assert self.y is not None
+        y = self.y.index_select(0, items)
+        return Step(self.inputs, items, y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None
@@ -60,12 +75,19 @@ class OneGraph:
 class ManyGraphs:
     """Graphs packed on the device; a batch is a gather."""
 
+    is_fixed = False  # batches have as many nodes and edges as their graphs
+
     def __init__(self, model: nn.Module, data: PackedGraphs, device: torch.device) -> None:
         self.model = model
         self.graphs = _with_precomputed(model, data.to(device))
         for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
             prepared(model, self.graphs.batch(numbers), validate=True)
         self.y = self.graphs.graph.get("y")
+
+    def step(self, items: Tensor) -> Step:
+        batch = self.graphs.batch(items)
+        y = batch.y.view(batch.num_graphs, -1)
+        return Step(prepared(self.model, batch, validate=False), slice(None), y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None
