@@ -6,6 +6,7 @@ and each draws what it would draw alone.
 """
 
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -62,7 +63,7 @@ class Recording:
 def waits_for_the_host(function: Callable[[], None]) -> bool:
     """Whether a call makes the host wait for the device, which cannot be recorded. The function is called."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    _set_sync_debug_mode("error")
     try:
         function()
     except RuntimeError as error:
@@ -70,8 +71,14 @@ def waits_for_the_host(function: Callable[[], None]) -> bool:
             raise
         return True
     finally:
-        torch.cuda.set_sync_debug_mode(before)
+        _set_sync_debug_mode(before)
     return False
+
+
+def _set_sync_debug_mode(mode: int | str) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
+        torch.cuda.set_sync_debug_mode(mode)
 
 
 @contextmanager

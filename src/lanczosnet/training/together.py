@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+import torch
 from lightning.fabric import Fabric
 from torch import nn
 from torch_geometric.data import Data
@@ -70,7 +71,12 @@ def fit_together(
         else:
             for place in range(len(trials)):
                 group.train([place])
-        return [group.outcomes[place] for place in range(len(trials))]
+        outcomes = [group.outcomes[place] for place in range(len(trials))]
+    if fabric.device.type == "cuda":
+        del trainers, group
+        # What recordings held can serve nothing else before it is given back.
+        torch.cuda.empty_cache()
+    return outcomes
 
 
 class _Group:

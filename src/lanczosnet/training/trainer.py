@@ -122,6 +122,7 @@ class Trainer:
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
+        self.val = split.val.to(fabric.device)
         self.may_replay = _may_replay(examples, fabric)
         optimizer = _optimizer(model, recipe, fabric.device, for_replay=self.may_replay)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
@@ -161,7 +162,7 @@ class Trainer:
         self.run.model.load_state_dict(self.run.best)
         self.run.average = None
         progress, task = self.run.progress, self.task
-        (val_output, val_y), (output, y) = self._outputs(self.split.val), self._outputs(self.split.test)
+        (val_output, val_y), (output, y) = self._outputs(self.val), self._outputs(self.split.test)
         metrics = {
             "val": task.metrics(task.predicted(val_output), val_y),
             "test": task.metrics(task.predicted(output), y),
@@ -206,7 +207,7 @@ class Trainer:
 
     def validate(self) -> Tensor:
         """`[loss, metric...]` of the validation items, on the device."""
-        output, y = self._outputs(self.split.val)
+        output, y = self._outputs(self.val)
         loss = self.task.losses(output, y).sum() / self.task.known(y).sum().clamp(min=1)
         return torch.cat([loss.double().view(1), self.task.measures(self.task.predicted(output), y)])
 
@@ -381,14 +382,14 @@ def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device, *, for_re
     if not for_replay:
         return make(model.parameters(), lr=recipe.learning_rate, weight_decay=decay)
     rate = torch.tensor(recipe.learning_rate, device=device)
-    return make(model.parameters(), lr=rate, weight_decay=decay, fused=True)
+    return make(model.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
 
 
 def _make_replayable(optimizer: torch.optim.Optimizer, device: torch.device) -> None:
     """Again, after a checkpoint: it holds numbers where tensors are needed, and may come from another device."""
     for group in optimizer.param_groups:
         group["lr"] = torch.as_tensor(group["lr"], device=device)
-        group["fused"], group["foreach"] = True, None
+        group["fused"], group["capturable"], group["foreach"] = True, True, None
     for state in optimizer.state.values():
         state["step"] = state["step"].to(device)
 
