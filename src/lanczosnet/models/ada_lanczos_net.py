@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import GraphKernel, Operator, normalized
+from lanczosnet.affinity import GraphKernel, normalized
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
@@ -17,6 +17,7 @@ from lanczosnet.filters import (
 )
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
@@ -115,7 +116,11 @@ class AdaLanczosNet(nn.Module):
 
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        return graph_inputs(data, self.num_edge_types, validate=validate)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        plan = None
+        if inputs.layout is None:
+            plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
+        return inputs._replace(plan=plan, start=self._start_vector(inputs))
 
     def forward(self, data: Any) -> Tensor:
         inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
@@ -139,22 +144,25 @@ class AdaLanczosNet(nn.Module):
             return adaptive_spectrum(
                 operator,
                 self.num_steps,
-                start=self._start_vector(inputs, operator),
+                start=inputs.start,
                 exact_up_to=self.exact_up_to,
                 component=inputs.component,
                 num_components=inputs.num_components,
                 reorthogonalize=self.reorthogonalize,
                 edge_types=inputs.edge_types,
+                plan=inputs.plan,
             )
 
-    def _start_vector(self, inputs: GraphInputs, operator: Operator) -> Tensor | None:
+    def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
         if self.start == "ones":
             return None
         place, size = places_within(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
         # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
-        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(operator.values)
+        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(
+            inputs.adjacency.values
+        )
         return inputs.enter(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 

@@ -98,6 +98,11 @@ class Run:
         """Those that are validated and kept."""
         return self.average.weights if self.average else self.model.state_dict()
 
+    @torch.no_grad()
+    def keep_best(self) -> None:
+        weights = self.weights
+        torch._foreach_copy_(list(self.best.values()), [weights[name] for name in self.best])
+
 
 class Dials(NamedTuple):
     """The numbers of a recipe that change from step to step."""
@@ -138,10 +143,8 @@ class Trainer:
             if isinstance(self.way, Replayed) and not self.way.is_possible:
                 self.way = Called(self)
         number = self.run.progress.epoch + 1
-        order = torch.Generator().manual_seed(mixed_seed(self.seed, number))  # the same in all processes
-        items = self.split.train[torch.randperm(len(self.split.train), generator=order)]
         self.way.seed(mixed_seed(self.seed, number, self.fabric.global_rank))
-        return self.way.epoch(items, [self._dials() for _ in range(self.steps_per_epoch)])
+        return self.way.epoch(self._order(number), [self._dials() for _ in range(self.steps_per_epoch)])
 
     def conclude_epoch(self, values: Sequence[float]) -> EpochReport:
         """Decide about the epoch by the numbers that were queued."""
@@ -152,8 +155,7 @@ class Trainer:
         is_best = self.run.progress.tick(val_loss, self._rank(val_loss, metrics))
         if is_best:
             with self.place:
-                for name, weight in self.run.weights.items():
-                    self.run.best[name].copy_(weight)
+                self.run.keep_best()
         rate = learning_rate(self.recipe, self.run.step - 1, self.steps_per_epoch)
         return EpochReport(self.run.progress.epoch, train_loss, val_loss, metrics, rate, is_best)
 
@@ -223,6 +225,14 @@ class Trainer:
             pairs = [(_rows(self.module(step.inputs), step.rows), step.y) for step in steps]
         return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
 
+    def _order(self, epoch: int) -> Tensor:
+        """The training items of an epoch, the same in all processes; in one step their order does not matter."""
+        items = self.split.train
+        if self.steps_per_epoch == 1:
+            return items
+        generator = torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
+        return items[torch.randperm(len(items), generator=generator)]
+
     def _dials(self) -> Dials:
         """Those of the next step, which is counted."""
         rate = learning_rate(self.recipe, self.run.step, self.steps_per_epoch)
@@ -282,6 +292,7 @@ class Replayed:
         self.number = torch.zeros(1, dtype=torch.long, device=device)
         self.items = trainer.split.train.to(device)
         self.dials = torch.zeros(trainer.steps_per_epoch, len(Dials._fields), device=device)
+        self.turned: list[Dials] = []  # what `dials` holds
         self.losses = torch.zeros(trainer.steps_per_epoch, device=device)
         num_items = len(self.items)
         size = num_items if trainer.steps_per_epoch == 1 else trainer.recipe.batch_size
@@ -304,8 +315,11 @@ class Replayed:
         # Not `place`: the caller's stream must not wait yet, or runs would queue up behind each other.
         self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
         with torch.cuda.stream(self.stream):
-            self.items.copy_(items)
-            self.dials.copy_(torch.tensor(dials))
+            if len(self.sizes) > 1:
+                self.items.copy_(items)
+            if self.turned != dials:
+                self.dials.copy_(torch.tensor(dials))
+                self.turned = list(dials)
             self.number.zero_()
             for size in self.sizes:
                 self.recordings[size].replay()
