@@ -19,6 +19,7 @@ from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, ada
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.noise import feature_noise
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
 
@@ -47,7 +48,8 @@ class AdaLanczosNet(nn.Module):
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout: as in `LanczosNet`.
+        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout: as in
+            `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -78,6 +80,7 @@ class AdaLanczosNet(nn.Module):
         readout: str | None = None,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
@@ -107,7 +110,7 @@ class AdaLanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, self.kernel, *self.convolutions, self.readout):

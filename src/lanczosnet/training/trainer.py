@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from lanczosnet.graphs import Split
 from lanczosnet.training.averaging import WeightAverage, snapshot
+from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.errors import DivergenceError
 from lanczosnet.training.examples import Examples, Step
 from lanczosnet.training.recipes import Recipe
@@ -109,6 +110,7 @@ class Dials(NamedTuple):
 
     rate: float | Tensor  # of learning
     share: float | Tensor  # of the new weights in their average
+    consistency: float | Tensor = 0.0  # weight of the views' disagreement
 
 
 class Trainer:
@@ -190,7 +192,7 @@ class Trainer:
         for group in self.run.optimizer.param_groups:  # the wrapper would not see groups that a checkpoint brought
             _turn(group, dials.rate)
         self.run.optimizer.zero_grad()
-        loss = self.loss(step)
+        loss = self.loss(step, dials.consistency)
         self.fabric.backward(loss)
         if self.recipe.clip_norm:
             self.fabric.clip_gradients(
@@ -201,11 +203,15 @@ class Trainer:
             self.run.average.update(self.run.model, dials.share)
         return loss.detach()
 
-    def loss(self, step: Step) -> Tensor:
+    def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
         """The mean over the known targets of the whole batch; processes average their gradients, hence the factor."""
-        output = _rows(self.module(step.inputs), step.rows)
-        count = self.task.known(step.batch_y).sum().clamp(min=1)
-        return self.task.losses(output, step.y).sum() / count * self.fabric.world_size
+        views = [self.module(step.inputs) for _ in range(self.recipe.views)]
+        count = self.task.known(step.batch_y).sum().clamp(min=1) * len(views)
+        sums = [self.task.losses(_rows(view, step.rows), step.y).sum() for view in views]
+        loss = sum(sums[1:], start=sums[0]) / count * self.fabric.world_size
+        if self.recipe.consistency:
+            loss = loss + consistency * disagreement(self.task, views, self.recipe)
+        return loss
 
     def validate(self) -> Tensor:
         """`[loss, metric...]` of the validation items, on the device."""
@@ -237,7 +243,8 @@ class Trainer:
         """Those of the next step, which is counted."""
         rate = learning_rate(self.recipe, self.run.step, self.steps_per_epoch)
         self.run.step += 1
-        return Dials(rate, self.run.average.next_share() if self.run.average else 0.0)
+        share = self.run.average.next_share() if self.run.average else 0.0
+        return Dials(rate, share, consistency_weight(self.recipe, self.run.step - 1, self.steps_per_epoch))
 
     def _rank(self, val_loss: float, metrics: dict[str, float]) -> tuple[float, float]:
         """Larger is better; equal metrics are told apart by their loss."""
@@ -345,8 +352,8 @@ class Replayed:
     def _step(self, size: int) -> None:
         trainer = self.trainer
         items = self.items.index_select(0, self.number * self.sizes[0] + self.steps[size])
-        rate, share = self.dials.index_select(0, self.number).squeeze(0)
-        loss = trainer.step(trainer.examples.step(items), Dials(rate, share))
+        dials = Dials(*self.dials.index_select(0, self.number).squeeze(0))
+        loss = trainer.step(trainer.examples.step(items), dials)
         self.losses.index_copy_(0, self.number, loss.float().view(1))
         self.number += 1
 
@@ -379,6 +386,12 @@ def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
         return recipe.learning_rate
     share = (step - warmup) / max(1, recipe.epochs * steps_per_epoch - warmup)
     return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, share)))
+
+
+def consistency_weight(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
+    """A linear rise, then constant; `step` counts from 0."""
+    warmup = round(recipe.consistency_warmup_epochs * steps_per_epoch)
+    return recipe.consistency * (min(1.0, (step + 1) / warmup) if warmup else 1.0)
 
 
 def mixed_seed(*numbers: int) -> int:
