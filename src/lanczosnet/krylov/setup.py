@@ -46,7 +46,7 @@ def prepare(
         return _prepare_operator(operator, start, num_steps, segment, working_dtype, num_segments, validate)
     if start is None:
         raise ValueError("a product function does not say how many nodes there are: pass a start vector")
-    return _prepare_function(operator, start, segment, working_dtype)
+    return _prepare_function(operator, start, segment, working_dtype, validate)
 
 
 def _prepare_operator(
@@ -88,9 +88,9 @@ def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor
 
 
 def _prepare_function(
-    function: Product, start: Tensor, segment: Tensor | None, working_dtype: torch.dtype | None
+    function: Product, start: Tensor, segment: Tensor | None, working_dtype: torch.dtype | None, validate: bool
 ) -> Setup:
-    _check(start, start.dtype, segment, validate=True)
+    _check(start, start.dtype, segment, validate)
     # A function computes in its own precision; iterating in a finer one would mistake its rounding for signal.
     working_dtype = working_dtype or start.dtype
 

@@ -11,6 +11,7 @@ from lanczosnet.affinity.blocks import BlockEntries, block_entries
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.krylov.setup import working_type
+from lanczosnet.layers.blocks import block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators
 
 
@@ -243,7 +244,8 @@ class AdaLanczosConv(nn.Module):
         bias: add a bias.
 
     Shapes:
-        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`
+        - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`; in padded blocks
+          `[graph x node, in_channels]` and the operators of all terms
         - **output:** `[..., node, out_channels]`
     """
 
@@ -277,7 +279,9 @@ class AdaLanczosConv(nn.Module):
         if self.filter is not None:
             self.filter.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum) -> Tensor:
+    def forward(self, x: Tensor, spectrum: AdaptiveSpectrum | Tensor) -> Tensor:
+        if isinstance(spectrum, Tensor):
+            return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
         short, long, typed = self.weight.split(self.sizes)
         parts = []
         if len(short):
