@@ -19,7 +19,7 @@ from torch_geometric.loader import DataLoader
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, load, split
 from lanczosnet.training import architecture_for, recipe, task_of
 from lanczosnet.training.examples import examples_of, prepared
-from lanczosnet.training.loop import _Trainer
+from lanczosnet.training.trainer import Dials, Trainer
 
 BATCH_SIZE = 64
 SIZES = {"small, 2 layers of 32": (32, 2), "published, 7 layers of 128": (128, 7)}
@@ -43,7 +43,7 @@ def compare(graphs: PackedGraphs, size: tuple[int, int], title: str, device: tor
     architecture = architecture_for(graphs, task, "lanczosnet", options)
     model, plain = (architecture.build(0).to(device) for _ in range(2))
     items = parts.train[: BATCH_SIZE * num_batches]
-    trainer = _Trainer(
+    trainer = Trainer(
         model, examples_of(model, graphs, device), parts, task, chosen, 0, Fabric(accelerator=device.type, devices=1)
     )
     optimizer = torch.optim.Adam(plain.parameters(), lr=chosen.learning_rate)
@@ -52,8 +52,8 @@ def compare(graphs: PackedGraphs, size: tuple[int, int], title: str, device: tor
     with_pairs = DataLoader([AddRitzPairs()(data.clone()) for data in raw], batch_size=BATCH_SIZE)
 
     def ours() -> None:
-        for step in trainer._steps(items):
-            trainer._step(step)
+        for step in trainer.steps(items):
+            trainer.step(step, Dials(chosen.learning_rate, 0.0))
 
     def inputs_of(batches) -> Callable[[], None]:
         def prepare_all() -> None:
@@ -66,7 +66,7 @@ def compare(graphs: PackedGraphs, size: tuple[int, int], title: str, device: tor
         {
             "inputs: DataLoader": inputs_of(loader),
             "inputs: DataLoader, pairs at hand": inputs_of(with_pairs),
-            "inputs: packed": lambda: [None for _ in trainer._steps(items)],
+            "inputs: packed": lambda: [None for _ in trainer.steps(items)],
             "steps: DataLoader": lambda: plain_epoch(plain, loader, task, device, optimizer),
             "steps: DataLoader, pairs at hand": lambda: plain_epoch(plain, with_pairs, task, device, optimizer),
             "steps: packed": ours,

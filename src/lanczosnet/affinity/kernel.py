@@ -36,6 +36,14 @@ def _mean_over_edges(pattern: SparseOperator, distance: Tensor, is_edge: Tensor)
     return torch.where(mean > torch.finfo(mean.dtype).tiny, mean, torch.ones_like(mean))[graph]
 
 
+def dense_kernel_adjacency(pattern: Tensor, embedding: Tensor) -> Tensor:
+    """The same for padded blocks: edges as ones of `[graph, node, node]`, embeddings `[graph, node, channel]`."""
+    distance = (embedding.unsqueeze(-2) - embedding.unsqueeze(-3)).square().sum(-1).to(pattern.dtype) * pattern
+    mean = distance.sum((-2, -1), keepdim=True) / pattern.sum((-2, -1), keepdim=True).clamp(min=1.0)
+    mean = torch.where(mean > torch.finfo(mean.dtype).tiny, mean, torch.ones_like(mean))
+    return torch.exp(-distance / mean) * pattern
+
+
 class GraphKernel(nn.Module):
     """f_theta of Eq. 9, an MLP with ReLU between its layers; without hidden layers, f is discarded.
 
@@ -64,3 +72,7 @@ class GraphKernel(nn.Module):
     def forward(self, pattern: SparseOperator, features: Tensor) -> SparseOperator:
         """The adjacency that the features induce on the edges of `pattern`."""
         return kernel_adjacency(pattern, self.layers(features))
+
+    def dense(self, pattern: Tensor, features: Tensor) -> Tensor:
+        """The same in padded blocks, `[graph, node, node]` and `[graph, node, in_channels]`."""
+        return dense_kernel_adjacency(pattern, self.layers(features))

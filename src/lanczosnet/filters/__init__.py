@@ -11,11 +11,12 @@ from lanczosnet.filters.fourier import (
 )
 from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_terms
 from lanczosnet.filters.scales import Scales
-from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, spectral_filter
+from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, responses, spectral_filter
 from lanczosnet.filters.tridiagonal import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
     VectorizedTridiagonalFilter,
+    filtered_by_layer,
 )
 
 __all__ = [
@@ -31,12 +32,14 @@ __all__ = [
     "VectorizedTridiagonalFilter",
     "WholeBasis",
     "chebyshev_terms",
+    "filtered_by_layer",
     "fourier_transform",
     "inverse_fourier_transform",
     "krylov_filter",
     "power_filter",
     "power_terms",
     "powers",
+    "responses",
     "spectral_basis",
     "spectral_filter",
 ]

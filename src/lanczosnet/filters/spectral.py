@@ -74,19 +74,24 @@ class LearnedFilter(nn.Module, ABC):
         reset_layers(self.layers)
 
     def forward(self, values: Tensor) -> Tensor:
-        response = self.response(powers(values, self.scales))
+        power = powers(values, self.scales)
+        return self.finished(power, self.layers(power))
+
+    def finished(self, power: Tensor, mapped: Tensor) -> Tensor:
+        """The response from (r^s1, ..., r^sE) and what the MLP makes of it, `[..., scale]` all."""
+        response = self.response(power, mapped)
         return response.relu() if self.positive else response
 
     @abstractmethod
-    def response(self, power: Tensor) -> Tensor:
-        """(r^s1, ..., r^sE) -> one number per scale, `[..., scale]` -> `[..., scale]`."""
+    def response(self, power: Tensor, mapped: Tensor) -> Tensor:
+        """The same, before it is made positive."""
 
 
 class MLPFilter(LearnedFilter):
     """r -> f(r^s1, ..., r^sE), an MLP with biases, exactly as published (Eqs. 5, 6 and 8)."""
 
-    def response(self, power: Tensor) -> Tensor:
-        return self.layers(power)
+    def response(self, power: Tensor, mapped: Tensor) -> Tensor:
+        return mapped
 
 
 class AnchoredFilter(LearnedFilter):
@@ -96,8 +101,18 @@ class AnchoredFilter(LearnedFilter):
     citation networks the published form then memorises its few labels. It starts near the plain powers.
     """
 
-    def response(self, power: Tensor) -> Tensor:
-        return power * (1.0 + torch.tanh(self.layers(power)))
+    def response(self, power: Tensor, mapped: Tensor) -> Tensor:
+        return power * (1.0 + torch.tanh(mapped))
+
+
+def responses(filters: Sequence[nn.Module], power: Tensor) -> Tensor:
+    """What filters of one kind and size, such as those of a network's layers, make of (r^s1, ..., r^sE), in one go:
+    `[..., scale]` -> `[..., filter, scale]`."""
+    shared = power.unsqueeze(-2)
+    if not isinstance(filters[0], LearnedFilter):
+        return shared.expand(*power.shape[:-1], len(filters), power.shape[-1])
+    mapped = stacked_perceptrons([chosen.layers for chosen in filters], power.flatten(0, -2))  # type: ignore[misc]
+    return filters[0].finished(shared, mapped.movedim(0, -2).unflatten(0, power.shape[:-1]))
 
 
 def multilayer_perceptron(in_channels: int, hidden_channels: Sequence[int], out_channels: int) -> nn.Sequential:
@@ -107,6 +122,22 @@ def multilayer_perceptron(in_channels: int, hidden_channels: Sequence[int], out_
         layers += [nn.Linear(in_channels, size), nn.ReLU()]
         in_channels = size
     return nn.Sequential(*layers, nn.Linear(in_channels, out_channels))
+
+
+def stacked_perceptrons(perceptrons: Sequence[Sequence[nn.Module]], x: Tensor) -> Tensor:
+    """Several perceptrons of the same sizes at once: `[row, in]`, the same for all, -> `[perceptron, row, out]`."""
+    x = x.expand(len(perceptrons), *x.shape)
+    for layers in zip(*perceptrons, strict=True):
+        x = stacked_linear(layers, x) if isinstance(layers[0], nn.Linear) else layers[0](x)
+    return x
+
+
+def stacked_linear(layers: Sequence[nn.Linear], x: Tensor) -> Tensor:
+    """One linear layer for each `[row, in]` of `[layer, row, in]`, as one product."""
+    weight = torch.stack([layer.weight for layer in layers]).mT
+    if layers[0].bias is None:
+        return x @ weight
+    return torch.baddbmm(torch.stack([layer.bias for layer in layers]).unsqueeze(1), x, weight)
 
 
 def reset_layers(layers: nn.Sequential) -> None:

@@ -6,10 +6,11 @@ instead (Eq. 10). `SpectralTridiagonalFilter` filters the eigenvalues after all,
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from lanczosnet.filters.scales import Scales
-from lanczosnet.filters.spectral import multilayer_perceptron, reset_layers
+from lanczosnet.filters.spectral import LearnedFilter, multilayer_perceptron, powers, reset_layers, responses
 from lanczosnet.krylov import matrix_function, matrix_powers
 
 
@@ -30,6 +31,24 @@ class SpectralTridiagonalFilter(nn.Module):
 
     def forward(self, matrix: Tensor) -> Tensor:
         return matrix_function(matrix, self.response)
+
+
+def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor) -> Tensor:
+    """What the filters of a network's layers make of the same matrices, `[graph, layer, scale, step, step]`.
+
+    Spectral filters share one decomposition, and their responses are one product.
+    """
+    if not isinstance(filters[0], SpectralTridiagonalFilter):
+        return torch.stack([chosen(matrix) for chosen in filters], 1)
+    parts = [chosen.response for chosen in filters]
+    if not isinstance(parts[0], LearnedFilter):  # nothing learned: all layers have the same
+        return filters[0](matrix).unsqueeze(1).expand(-1, len(filters), -1, -1, -1)
+    scales = parts[0].scales
+
+    def response(values: Tensor) -> Tensor:
+        return responses(parts, powers(values, scales)).flatten(-2)  # type: ignore[arg-type]
+
+    return matrix_function(matrix, response).unflatten(1, (len(parts), len(scales)))
 
 
 class VectorizedTridiagonalFilter(nn.Module):

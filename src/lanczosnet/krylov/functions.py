@@ -13,6 +13,7 @@ import torch.autograd.forward_ad as forward_mode
 from torch import Tensor
 
 from lanczosnet.affinity.first_order import first_order
+from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
@@ -59,7 +60,7 @@ def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Ten
     if matrix.dtype not in CLOSE:
         raise ValueError(f"matrix_function runs in float32 or float64, not {matrix.dtype}: convert with .float()")
     with torch.autocast(matrix.device.type, enabled=False):
-        values, vectors = torch.linalg.eigh(matrix.detach().double())
+        values, vectors = symmetric_eigen(matrix)
         response, differences = _evaluate(function, values, matrix.dtype, matrix.requires_grad)
         if response.shape == values.shape:
             return _SpectralFunction.apply(matrix, response.unsqueeze(-1), vectors, differences).squeeze(-3)

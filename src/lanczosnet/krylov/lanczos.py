@@ -36,6 +36,8 @@ def lanczos(
     segment: Tensor | None = None,
     generator: torch.Generator | None = None,
     working_dtype: torch.dtype | None = None,
+    num_segments: int | None = None,
+    validate: bool = True,
 ) -> Tridiagonalization:
     """Run `num_steps` steps of the Lanczos algorithm on every graph of an operator at once (Algorithm 1).
 
@@ -53,6 +55,9 @@ def lanczos(
         segment: which graph or component each node belongs to, `[node]`; the operator's own where absent.
         generator: draws the fresh vectors of "restart"; a fixed seed where absent.
         working_dtype: the iteration's type; float64 for small graphs where absent, else the operator's.
+        num_segments: how many graphs `segment` names, where known.
+        validate: check the start vector. Without, and with `working_dtype` and `num_segments` given, nothing waits for
+            a GPU.
 
     Shapes:
         dense batch `[graph, node, node]` -> basis `[graph, node, step]`, coefficients `[graph, step]`;
@@ -65,7 +70,7 @@ def lanczos(
     if isinstance(operator, Operator) and not operator.symmetric:
         raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
     with without_autocast(operator, start):
-        setup = prepare(operator, start, num_steps, segment, working_dtype)
+        setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
         if setup.operator is not None and gradient == "adjoint" and reorthogonalize:
             arguments = setup.operator, num_steps, setup.inner, setup.breakdown, fresh_vector

@@ -35,15 +35,18 @@ def prepare(
     num_steps: int,
     segment: Tensor | None,
     working_dtype: torch.dtype | None,
+    num_segments: int | None = None,
+    *,
+    validate: bool = True,
 ) -> Setup:
     """Check the arguments once and bring everything into the working type."""
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
     if isinstance(operator, Operator):
-        return _prepare_operator(operator, start, num_steps, segment, working_dtype)
+        return _prepare_operator(operator, start, num_steps, segment, working_dtype, num_segments, validate)
     if start is None:
         raise ValueError("a product function does not say how many nodes there are: pass a start vector")
-    return _prepare_function(operator, start, segment, working_dtype)
+    return _prepare_function(operator, start, segment, working_dtype, validate)
 
 
 def _prepare_operator(
@@ -52,23 +55,30 @@ def _prepare_operator(
     num_steps: int,
     segment: Tensor | None,
     working_dtype: torch.dtype | None,
+    num_segments: int | None,
+    validate: bool,
 ) -> Setup:
     start = start_vectors.ones(operator) if start is None else start
     if start.shape != operator.shape[:-1]:
         raise ValueError(f"the start vector must have shape {tuple(operator.shape[:-1])}, but has {tuple(start.shape)}")
-    num_segments = operator.num_segments if segment is None else None
+    num_segments = operator.num_segments if segment is None else num_segments
     segment = operator.segment if segment is None else segment
-    _check(start, operator.dtype, segment)
+    _check(start, operator.dtype, segment, validate)
     dtype = operator.dtype
     if working_dtype is None:
         num_nodes = start.shape[-1] if segment is None or not start.numel() else int(segment.bincount().max())
-        working_dtype = torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
+        working_dtype = working_type(num_nodes, num_steps, dtype)
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
     scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
     breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
     return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)
+
+
+def working_type(num_nodes: int, num_steps: int, dtype: torch.dtype) -> torch.dtype:
+    """The iteration's type, by the nodes of the largest graph."""
+    return torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
 
 
 def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
@@ -78,9 +88,9 @@ def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor
 
 
 def _prepare_function(
-    function: Product, start: Tensor, segment: Tensor | None, working_dtype: torch.dtype | None
+    function: Product, start: Tensor, segment: Tensor | None, working_dtype: torch.dtype | None, validate: bool
 ) -> Setup:
-    _check(start, start.dtype, segment)
+    _check(start, start.dtype, segment, validate)
     # A function computes in its own precision; iterating in a finer one would mistake its rounding for signal.
     working_dtype = working_dtype or start.dtype
 
@@ -94,10 +104,10 @@ def _prepare_function(
     return Setup(None, product, first, breakdown, inner, segment, start.dtype)
 
 
-def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None) -> None:
+def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None, validate: bool) -> None:
     if dtype not in BREAKDOWN_TOLERANCE:
         raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
-    if not bool(torch.isfinite(start).all()):
+    if validate and not bool(torch.isfinite(start).all()):
         raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
     if segment is not None and (start.dim() != 1 or segment.shape != start.shape):
         raise ValueError(

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from lanczosnet.affinity import SparseOperator, adjacency, adjacency_by_type, normalized
 from lanczosnet.filters import Scales, power_filter, power_terms, spectral_basis, spectral_filter
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
+from lanczosnet.layers.blocks import block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators, GraphSpectrum
 
 
@@ -135,10 +136,15 @@ class LanczosConv(nn.Module):
         by_type = adjacency_by_type(edge_index, edge_type, self.num_edge_types, num_nodes=S.num_nodes, dtype=S.dtype)
         return EdgeTypeOperators([normalized(A) for A in by_type])
 
-    def convolve(self, x: Tensor, spectrum: GraphSpectrum) -> Tensor:
-        """Eq. 7 for `[..., node, in_channels]`, in whatever layout the spectrum is."""
+    def convolve(self, x: Tensor, spectrum: GraphSpectrum | Tensor) -> Tensor:
+        """Eq. 7 for `[..., node, in_channels]`, in whatever layout the spectrum is.
+
+        In padded blocks `[graph x node, in_channels]` a tensor takes its place, the operators of all terms.
+        """
         if x.shape[-1] != self.in_channels:
             raise ValueError(f"this layer takes {self.in_channels} channels, but got {x.shape[-1]}")
+        if isinstance(spectrum, Tensor):
+            return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
         y = self._folded(x, spectrum) if self.inner_activation is None else self._concatenated(x, spectrum)
         return y if self.bias is None else y + self.bias
 

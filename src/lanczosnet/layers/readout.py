@@ -1,4 +1,8 @@
-"""From node states to one vector per graph."""
+"""From node states to one vector per graph.
+
+A readout is called with the states of ragged graphs, `[node, channel]` and the graph of each node, or through `padded`
+with those of padded blocks, `[graph x node, channel]` and a mask `[graph, node]`: ones on nodes, zeros on padding.
+"""
 
 from collections.abc import Callable
 
@@ -23,6 +27,9 @@ class PooledReadout(nn.Module):
         """`[node, in_channels]` -> `[graph, out_channels]`."""
         return self.linear(self.pool(x, batch, dim_size=num_graphs))
 
+    def padded(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.linear(_PADDED[type(self.pool)](self.pool, x, mask))
+
 
 class GatedMeanReadout(nn.Module):
     """mean over nodes of sigmoid(a(x)) * (W x + b): the readout of the published QM8 models. Empty graphs give zero."""
@@ -38,12 +45,48 @@ class GatedMeanReadout(nn.Module):
         self.linear.reset_parameters()
 
     def forward(self, x: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
-        return self.pool(torch.sigmoid(self.gate(x)) * self.linear(x), batch, dim_size=num_graphs)
+        return self.pool(self._gated(x), batch, dim_size=num_graphs)
+
+    def padded(self, x: Tensor, mask: Tensor) -> Tensor:
+        return weighted_sum(self._gated(x), _shares(mask))
+
+    def _gated(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.gate(x)) * self.linear(x)
+
+
+def weighted_sum(x: Tensor, weight: Tensor) -> Tensor:
+    """`[graph x node, channel]` and `[graph, node]` -> `[graph, channel]`."""
+    return (weight.to(x.dtype).unsqueeze(1) @ x.unflatten(0, weight.shape)).squeeze(1)
+
+
+def _shares(mask: Tensor) -> Tensor:
+    """What every node counts in the mean over its graph."""
+    return mask / mask.sum(1, keepdim=True).clamp(min=1)
 
 
 def _set2set(in_channels: int, out_channels: int) -> nn.Module:
     return PooledReadout(in_channels, out_channels, aggr.Set2Set(in_channels, processing_steps=10), 2 * in_channels)
 
+
+def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
+    """PyG's `Set2Set` with its weights, one step of its LSTM at a time."""
+    lstm: nn.LSTM = pool.lstm  # type: ignore[assignment]
+    nodes = x.unflatten(0, mask.shape)
+    padding = mask == 0
+    hidden = cell = x.new_zeros(len(mask), lstm.hidden_size)
+    found = x.new_zeros(len(mask), lstm.input_size)
+    for _ in range(pool.processing_steps):  # type: ignore[arg-type]
+        hidden, cell = torch.lstm_cell(found, (hidden, cell), *lstm.all_weights[0])
+        energy = (nodes @ hidden.unsqueeze(-1)).squeeze(-1).masked_fill(padding, torch.finfo(x.dtype).min)
+        found = torch.cat([hidden, weighted_sum(x, energy.softmax(1) * mask)], dim=1)
+    return found
+
+
+_PADDED: dict[type[nn.Module], Callable[[nn.Module, Tensor, Tensor], Tensor]] = {
+    aggr.SumAggregation: lambda _, x, mask: weighted_sum(x, mask),
+    aggr.MeanAggregation: lambda _, x, mask: weighted_sum(x, _shares(mask)),
+    aggr.Set2Set: _padded_set2set,
+}
 
 READOUTS: dict[str, Callable[[int, int], nn.Module]] = {
     "mean": lambda channels, out: PooledReadout(channels, out, aggr.MeanAggregation(), channels),

@@ -23,6 +23,11 @@ class EdgeTypeOperators:
     def __len__(self) -> int:
         return len(self.operators)
 
+    def stacked(self) -> Tensor:
+        """The operators of a dense batch as `[graph, node, type, node]`."""
+        assert self._wide is not None
+        return self._wide.unflatten(-1, (len(self), -1))
+
     def terms(self, signal: Tensor) -> list[Tensor]:
         """[S_t X for every type t]."""
         return [operator @ signal for operator in self.operators]

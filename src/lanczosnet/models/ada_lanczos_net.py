@@ -1,27 +1,44 @@
 """AdaLanczosNet (section 3.3): graph kernel and node embeddings are learned through the Lanczos algorithm."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import GraphKernel, Operator, normalized
+from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
     VectorizedTridiagonalFilter,
+    filtered_by_layer,
     spectral_filter,
 )
+from lanczosnet.graphs import PackedGraphs
+from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.adaptive_conv import component_plan
+from lanczosnet.layers.blocks import layer_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.noise import feature_noise
+from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
 
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
+
+
+@dataclass(frozen=True)
+class AdaptiveBlocks(Blocks):
+    """Many small graphs as AdaLanczosNet sees them."""
+
+    pattern: Tensor  # ones where edges are, [graph, node, node]
+    typed: Tensor  # S of every edge type, [graph, node, type, node]
+    start: Tensor  # the Lanczos start vector, [graph, node]
 
 
 class AdaLanczosNet(nn.Module):
@@ -46,7 +63,8 @@ class AdaLanczosNet(nn.Module):
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout: as in `LanczosNet`.
+        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout: as in
+            `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -77,12 +95,15 @@ class AdaLanczosNet(nn.Module):
         readout: str | None = None,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
             raise ValueError(f"start must be 'ones' or 'random', not {start!r}")
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
+        self.short_scales = tuple(short_scales)
+        self.num_long_scales = len(long_scales)
         self.num_steps = num_steps
         self.num_edge_types = num_edge_types
         self.exact_up_to = num_steps if exact_up_to is None else exact_up_to
@@ -106,7 +127,7 @@ class AdaLanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, self.kernel, *self.convolutions, self.readout):
@@ -115,19 +136,75 @@ class AdaLanczosNet(nn.Module):
 
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        return graph_inputs(data, self.num_edge_types, validate=validate)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        plan = None
+        if inputs.layout is None:
+            plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
+        return inputs._replace(plan=plan, start=self._start_vector(inputs))
+
+    @torch.no_grad()
+    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> AdaptiveBlocks | None:
+        """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit.
+
+        They do not, either, where some graphs are to be filtered exactly and others by Lanczos, or where Lanczos meets
+        graphs of several components.
+        """
+        if self.readout is None or not fit_in_blocks(graphs, 1 + self.num_edge_types):
+            return None
+        inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
+        size = graphs.node_ptr.diff()
+        is_exact = size.max() <= self.exact_up_to
+        if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):
+            return None
+        mask, start = inputs.mask, self._start_vector(inputs)
+        pattern = (inputs.arranged(inputs.adjacency).dense() != 0).to(mask.dtype)
+        return AdaptiveBlocks(
+            x=inputs.enter(inputs.x),
+            mask=mask,
+            pattern=pattern * (1 - torch.eye(mask.shape[1], dtype=mask.dtype, device=mask.device)),
+            typed=inputs.typed_blocks(),
+            start=mask if start is None else start,
+        )
 
     def forward(self, data: Any) -> Tensor:
+        if isinstance(data, AdaptiveBlocks):
+            features = self.encoder(data.nodes)
+            x = self._convolved(self.input_dropout(features), self.operators(data, features))
+            return self.readout.padded(x, data.mask)  # type: ignore[union-attr, operator]
         inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
         features = self.encoder(inputs.x)
         spectrum = self.spectrum(inputs, features)
         x = inputs.enter(self.input_dropout(features))
-        for place, convolution in enumerate(self.convolutions, start=1):
+        x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
+        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+
+    def _convolved(self, x: Tensor, spectra: Iterable[AdaptiveSpectrum | Tensor]) -> Tensor:
+        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
             x = convolution(x, spectrum)
             if self.readout is not None or place < len(self.convolutions):
                 x = self.dropout(x.relu())
-        x = inputs.leave(x)
-        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+        return x
+
+    @torch.compiler.disable
+    def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> tuple[Tensor, ...]:
+        """What every layer multiplies with, `[graph, node, term, node]` each, from the kernel on these features."""
+        with torch.autocast(features.device.type, enabled=False):
+            features = features.to(blocks.pattern.dtype).unflatten(0, blocks.mask.shape)
+            A = DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask)
+            S = normalized(A, validate=False)
+            short = stacked_powers(S.dense(), self.short_scales)
+            return layer_operators(short, self._long_scales(S, blocks.start), blocks.typed)
+
+    def _long_scales(self, S: DenseOperator, start: Tensor) -> Tensor:
+        """`[graph, layer, node, scale, node]`."""
+        filters: list[Any] = [convolution.filter for convolution in self.convolutions]
+        if not self.num_long_scales:
+            return S.values.new_zeros(S.shape[0], len(filters), S.num_nodes, 0, S.num_nodes)
+        if S.num_nodes <= self.exact_up_to:
+            return filtered_by_layer(filters, S.dense()).movedim(2, 3)
+        found = lanczos(S, start, self.num_steps, reorthogonalize=self.reorthogonalize, validate=False)
+        Q = found.basis[:, None, None]
+        return (Q @ filtered_by_layer(filters, tridiagonal_matrix(found)) @ Q.mT).movedim(2, 3)
 
     @torch.compiler.disable
     def spectrum(self, inputs: GraphInputs, features: Tensor) -> AdaptiveSpectrum:
@@ -139,22 +216,25 @@ class AdaLanczosNet(nn.Module):
             return adaptive_spectrum(
                 operator,
                 self.num_steps,
-                start=self._start_vector(inputs, operator),
+                start=inputs.start,
                 exact_up_to=self.exact_up_to,
                 component=inputs.component,
                 num_components=inputs.num_components,
                 reorthogonalize=self.reorthogonalize,
                 edge_types=inputs.edge_types,
+                plan=inputs.plan,
             )
 
-    def _start_vector(self, inputs: GraphInputs, operator: Operator) -> Tensor | None:
+    def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
         if self.start == "ones":
             return None
         place, size = places_within(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
         # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
-        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(operator.values)
+        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(
+            inputs.adjacency.values
+        )
         return inputs.enter(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 

@@ -21,6 +21,7 @@ from lanczosnet.affinity import (
     normalized,
 )
 from lanczosnet.layers import EdgeTypeOperators
+from lanczosnet.layers.adaptive_conv import ComponentPlan
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
@@ -38,6 +39,8 @@ class GraphInputs(NamedTuple):
     batch: Tensor  # [node]
     num_graphs: int
     ritz: tuple[Tensor, Tensor] | None  # values [component, step] and vectors [node, step], where the data brings them
+    plan: ComponentPlan | None = None  # of a graph that stays sparse, for AdaLanczosNet
+    start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
 
     def arranged(self, operator: SparseOperator) -> Operator:
         """The operator in the layout that was chosen."""
@@ -51,10 +54,26 @@ class GraphInputs(NamedTuple):
         """The layout's -> `[node, channel]`."""
         return signal if self.layout is None else self.layout.unpad(signal)
 
+    @property
+    def mask(self) -> Tensor:
+        """Ones on the nodes of the dense layout, zeros on padding."""
+        assert self.layout is not None
+        return self.layout.mask.to(self.adjacency.dtype)
+
+    def typed_blocks(self) -> Tensor:
+        """S of every edge type in padded blocks, `[graph, node, type, node]`."""
+        if self.edge_types is None:
+            mask = self.mask
+            return mask.new_zeros(*mask.shape, 0, mask.shape[1])
+        return self.edge_types.stacked()
+
 
 @torch.compiler.disable
-def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> GraphInputs:
-    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch."""
+def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True, by_graph: bool = False) -> GraphInputs:
+    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
+
+    Laid out component by component, or graph by graph where `by_graph` says so.
+    """
     x = node_input(data, validate=validate)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
@@ -70,8 +89,9 @@ def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -
     )
     assert isinstance(A, SparseOperator)
     component, num_components = _components(data, A)
-    layout: BlockLayout | None = block_layout(component, num_components)
-    if layout is not None and (layout.width > DENSE_UP_TO or num_nodes == 0):
+    layout: BlockLayout | None
+    layout = block_layout(data.batch, num_graphs) if by_graph else block_layout(component, num_components)
+    if layout.width > DENSE_UP_TO or num_nodes == 0:
         layout = None
     inputs = GraphInputs(
         x=x,

@@ -1,12 +1,14 @@
 """GAT, graph attention networks (Velickovic et al., ICLR 2018)."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
+from torch_geometric.utils import add_self_loops, remove_self_loops
 
+from lanczosnet.layers.edge_types import Edges
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork
 
 
@@ -48,10 +50,15 @@ class GAT(EdgeNetwork):
             width = self.last_channels if is_last else hidden_channels
             self.convolutions.append(
                 nn.ModuleList(
-                    GATConv(size, width, number, concat=not is_last, dropout=dropout) for _ in range(num_channels)
+                    GATConv(size, width, number, concat=not is_last, dropout=dropout, add_self_loops=False)
+                    for _ in range(num_channels)
                 )
             )
             size = width * number * num_channels
+
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+        inputs = super().prepare(data, validate=validate)
+        return inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
 
     def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
@@ -63,3 +70,9 @@ class GAT(EdgeNetwork):
                 return torch.stack(parts).mean(0)
             x = self.dropout(nn.functional.elu(torch.cat(parts, dim=-1)))
         raise AssertionError("there is at least one layer")
+
+
+def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:
+    """Every node once among its own neighbours, as PyG's layer does it in every call."""
+    index, _ = remove_self_loops(edges.edge_index)
+    return Edges(add_self_loops(index, num_nodes=num_nodes)[0])

@@ -1,20 +1,35 @@
 """LanczosNet (section 3.2, Algorithm 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
-from lanczosnet.filters import spectral_basis
-from lanczosnet.graphs import AddRitzPairs
+from lanczosnet.affinity.operator import places_within
+from lanczosnet.filters import powers, responses, spectral_basis
+from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.blocks import layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.noise import feature_noise
+from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
+
+
+@dataclass(frozen=True)
+class SpectralBlocks(Blocks):
+    """Many small graphs as LanczosNet sees them."""
+
+    vectors: Tensor  # V, [graph, node, step], the pairs of a graph's components side by side
+    powers: Tensor  # of the Ritz values, [graph, step, long scale]
+    short: Tensor  # powers of S, [graph, node, short scale, node]
+    typed: Tensor  # S of every edge type, [graph, node, type, node]
 
 
 class LanczosNet(nn.Module):
@@ -32,6 +47,7 @@ class LanczosNet(nn.Module):
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
         dropout: after every activation, and on the input where `input_dropout` says so.
         input_dropout: on the node features.
+        node_dropout: on all features of a node at once (random propagation).
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -58,8 +74,11 @@ class LanczosNet(nn.Module):
         readout: str | None = None,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        self.short_scales = tuple(short_scales)
+        self.long_scales = tuple(long_scales)
         self.num_steps = num_steps
         self.num_edge_types = num_edge_types
         self.needs_pairs = len(long_scales) > 0
@@ -80,7 +99,7 @@ class LanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, *self.convolutions, self.readout):
@@ -105,6 +124,23 @@ class LanczosNet(nn.Module):
             basis = spectral_basis(pairs)
         return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
 
+    @torch.no_grad()
+    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> SpectralBlocks | None:
+        """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""
+        if self.readout is None or not fit_in_blocks(graphs, len(self.short_scales) + self.num_edge_types):
+            return None
+        inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
+        S = normalized(inputs.adjacency, validate=validate)
+        values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
+        return SpectralBlocks(
+            x=inputs.enter(inputs.x),
+            mask=inputs.mask,
+            vectors=vectors,
+            powers=powers(values, self.long_scales) if self.needs_pairs else values.unsqueeze(-1),
+            short=stacked_powers(inputs.arranged(S).dense(), self.short_scales),
+            typed=inputs.typed_blocks(),
+        )
+
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
         if inputs.ritz is None:
             return component_ritz_pairs(S.with_values(S.values.detach()), self.num_steps)
@@ -117,11 +153,47 @@ class LanczosNet(nn.Module):
         return RitzPairs(values, vectors, rank_of(vectors, inputs.component, inputs.num_components), inputs.component)
 
     def forward(self, data: Any) -> Tensor:
+        if isinstance(data, SpectralBlocks):
+            x = self._convolved(self.input_dropout(self.encoder(data.nodes)), self.operators(data))
+            return self.readout.padded(x, data.mask)  # type: ignore[union-attr, operator]
         inputs, spectrum = data if isinstance(data, tuple) else self.prepare(data)
         x = inputs.enter(self.input_dropout(self.encoder(inputs.x)))
-        for place, convolution in enumerate(self.convolutions, start=1):
+        x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
+        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+
+    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | Tensor]) -> Tensor:
+        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
             x = convolution.convolve(x, spectrum)  # type: ignore[operator]
             if self.readout is not None or place < len(self.convolutions):
                 x = self.dropout(x.relu())
-        x = inputs.leave(x)
-        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+        return x
+
+    def operators(self, blocks: SpectralBlocks) -> tuple[Tensor, ...]:
+        """What every layer multiplies with, `[graph, node, term, node]` each."""
+        if self.needs_pairs:
+            filters: list[Any] = [convolution.filter for convolution in self.convolutions]
+            response = responses(filters, blocks.powers)
+            return layer_operators(blocks.short, spectral_operators(blocks.vectors, response), blocks.typed)
+        return (torch.cat([blocks.short, blocks.typed], 2),) * len(self.convolutions)
+
+
+def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:
+    """The pairs of every graph's components side by side: values `[graph, step]`, vectors `[graph, node, step]`."""
+    graph = torch.empty(inputs.num_components, dtype=torch.long, device=inputs.batch.device)
+    graph[inputs.component] = inputs.batch
+    exists = torch.arange(pairs.values.shape[1], device=graph.device) < pairs.rank.unsqueeze(1)
+    component, step = exists.nonzero(as_tuple=True)
+    place, count = places_within(graph[component], inputs.num_graphs)
+    column = torch.zeros_like(exists, dtype=torch.long)
+    column[component, step] = place
+    values = pairs.values.new_zeros(inputs.num_graphs, int(count.max()))
+    values[graph[component], place] = pairs.values[component, step]
+    vectors = pairs.vectors.new_zeros(len(pairs.vectors), values.shape[1])
+    # Columns past a component's rank are zero, and adding them to the first one changes nothing.
+    vectors = vectors.scatter_add(1, column[inputs.component], pairs.vectors)
+    return values, inputs.enter(vectors)
+
+
+def _no_pairs(inputs: GraphInputs) -> tuple[Tensor, Tensor]:
+    nothing = inputs.mask.new_zeros(*inputs.mask.shape, 0)
+    return nothing[:, 0], nothing

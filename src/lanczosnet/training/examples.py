@@ -26,7 +26,15 @@ class Step(NamedTuple):
 
 
 class Examples(Protocol):
-    """Items of a data set, on a device."""
+    """Items of a data set, on a device.
+
+    `is_fixed` says that the shapes of a step depend on the number of its items alone.
+    """
+
+    is_fixed: bool
+
+    def step(self, items: Tensor) -> Step:
+        """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         """These items in batches, in this order."""
@@ -42,10 +50,17 @@ def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.devic
 class OneGraph:
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
 
+    is_fixed = True
+
     def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
+
+    def step(self, items: Tensor) -> Step:
+        assert self.y is not None
+        y = self.y.index_select(0, items)
+        return Step(self.inputs, items, y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None
@@ -58,30 +73,51 @@ class OneGraph:
 
 
 class ManyGraphs:
-    """Graphs packed on the device; a batch is a gather."""
+    """Graphs on the device, with all that does not depend on parameters worked out once where the model can do so.
+
+    `blocks` are then all graphs as padded blocks, and a batch is the same rows of its tensors. Else the graphs are
+    packed, and a batch is gathered from them and prepared in every step.
+    """
 
     def __init__(self, model: nn.Module, data: PackedGraphs, device: torch.device) -> None:
         self.model = model
-        self.graphs = _with_precomputed(model, data.to(device))
-        for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
-            prepared(model, self.graphs.batch(numbers), validate=True)
+        self.graphs = data.to(device)
+        self.blocks = _blocks(model, self.graphs)
+        if self.blocks is None:
+            self.graphs = _with_precomputed(model, self.graphs)
+            for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
+                prepared(model, self.graphs.batch(numbers), validate=True)
+        self.is_fixed = self.blocks is not None  # other batches have as many nodes and edges as their graphs
         self.y = self.graphs.graph.get("y")
+
+    def step(self, items: Tensor) -> Step:
+        assert self.y is not None
+        (inputs,) = self._inputs([items], len(items))
+        y = self.y.view(len(self.y), -1).index_select(0, items)
+        return Step(inputs, slice(None), y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None
         if batch_size % num_processes:
             raise TrainingError(f"batch_size must be a multiple of the {num_processes} processes, but is {batch_size}")
         y = self.y.view(len(self.y), -1)
+        items = items.to(y.device)
         wholes = items.split(batch_size)
         # A process whose share of the last batch is empty computes a graph whose loss does not count.
         shares = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
-        batches = self.graphs.batches(batch_size // num_processes, torch.cat(shares) if shares else items)
-        for batch, whole in zip(batches, wholes, strict=True):
-            share_y = batch.y.view(batch.num_graphs, -1)
+        for inputs, share, whole in zip(self._inputs(shares, batch_size // num_processes), shares, wholes, strict=True):
+            share_y = y[share]
             if len(whole) <= process:
                 share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
-            batch_y = share_y if num_processes == 1 else y[whole.to(y.device)]
-            yield Step(prepared(self.model, batch, validate=False), slice(None), share_y, batch_y)
+            yield Step(inputs, slice(None), share_y, share_y if num_processes == 1 else y[whole])
+
+    def _inputs(self, shares: list[Tensor], batch_size: int) -> Iterator[Any]:
+        """What the model takes for the graphs of each share."""
+        if self.blocks is not None:
+            return (self.blocks.gather(share) for share in shares)
+        order = torch.cat(shares) if shares else torch.zeros(0, dtype=torch.long)
+        batches = self.graphs.batches(batch_size, order)
+        return (prepared(self.model, batch, validate=False) for batch in batches)
 
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return -(-num_items // batch_size)
@@ -90,6 +126,12 @@ class ManyGraphs:
 def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
     prepare = getattr(model, "prepare", None)
     return data if prepare is None else prepare(data, validate=validate)
+
+
+def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
+    """All graphs as padded blocks, checked; None where the model does not have them or the graphs do not fit."""
+    prepare_all = getattr(model, "prepare_all", None)
+    return None if prepare_all is None else prepare_all(graphs, validate=True)
 
 
 def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:

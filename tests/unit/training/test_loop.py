@@ -13,7 +13,7 @@ from lanczosnet.training import DivergenceError, TrainingError, architecture_for
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import ManyGraphs, OneGraph
-from lanczosnet.training.loop import Progress
+from lanczosnet.training.trainer import Progress
 from training_builders import SMALL, communities, halves, packed_molecules
 
 CPU = torch.device("cpu")
@@ -144,15 +144,11 @@ def test_the_average_is_a_moving_one_and_young_averages_forget_faster():
     average = WeightAverage(model, 0.999)
     nn.init.constant_(model.weight, 1.0)
     before = average.weights["weight"].clone()
-    average.update(model)
+    average.update(model, average.next_share())
     assert torch.allclose(average.weights["weight"], before + (1 - 2 / 11) * (1 - before))
 
 
-def test_precomputed_pairs_change_no_output():
-    data = packed_molecules(12)
-    model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
-    examples = ManyGraphs(model, data, CPU)
-    assert {"ritz_values", "ritz_vectors", "component_index"} <= {*examples.graphs.node, *examples.graphs.graph}
+def assert_steps_equal_single_graphs(model, examples, data):
     model.eval()
     order = torch.tensor([7, 3, 11, 0, 5])
     steps = list(examples.steps(order, 2))
@@ -160,6 +156,25 @@ def test_precomputed_pairs_change_no_output():
     alone = torch.cat([model(data[int(i)]) for i in order])
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
     assert torch.equal(torch.cat([s.y for s in steps]).nan_to_num(), data.y[order].nan_to_num())
+
+
+def test_padded_blocks_change_no_output_and_have_one_shape():
+    data = packed_molecules(12)
+    model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
+    examples = ManyGraphs(model, data, CPU)
+    assert_steps_equal_single_graphs(model, examples, data)
+    first, second = ([t.shape for t in s.inputs.tensors().values()] for s in examples.steps(torch.arange(12), 6))
+    assert first == second
+
+
+def test_precomputed_pairs_change_no_output_where_blocks_would_take_too_much_memory(monkeypatch):
+    monkeypatch.setattr("lanczosnet.models.blocks.MOST_BYTES", 0)
+    data = packed_molecules(12)
+    model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
+    examples = ManyGraphs(model, data, CPU)
+    assert examples.blocks is None
+    assert {"ritz_values", "ritz_vectors", "component_index"} <= {*examples.graphs.node, *examples.graphs.graph}
+    assert_steps_equal_single_graphs(model, examples, data)
 
 
 def test_training_leaves_the_callers_data_as_it_was(device):
@@ -171,13 +186,17 @@ def test_training_leaves_the_callers_data_as_it_was(device):
     assert set(data.keys()) == keys
 
 
-def test_graphs_in_several_parts_are_trained_without_precomputed_pairs():
+@pytest.mark.parametrize("most_bytes", [2**31, 0], ids=["blocks", "packed"])
+def test_graphs_in_several_parts_are_trained_as_they_are(most_bytes, monkeypatch):
+    monkeypatch.setattr("lanczosnet.models.blocks.MOST_BYTES", most_bytes)
     graphs = packed_molecules(6)[:]
     parts = Batch.from_data_list(graphs[:2])
     graphs.append(Data(**{key: parts[key] for key in graphs[0].keys() if key != "y"}, y=graphs[0].y))  # noqa: SIM118
     data = pack(graphs)
     model = architecture_for(data, task_of(data, torch.arange(1, 7)), "lanczosnet", SMALL).build().eval()
-    (step,) = ManyGraphs(model, data, CPU).steps(torch.arange(7), 7)
+    examples = ManyGraphs(model, data, CPU)
+    assert (examples.blocks is None) == (most_bytes == 0)
+    (step,) = examples.steps(torch.arange(7), 7)
     alone = torch.cat([model(graph) for graph in graphs])
     torch.testing.assert_close(model(step.inputs), alone, atol=1e-5, rtol=1e-4)
 

@@ -1,0 +1,148 @@
+"""Padded blocks are the same networks: values and gradients equal those of ragged batches to rounding."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from graph_builders import generator
+from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
+from lanczosnet.models import model
+from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
+
+TYPED = {"node_input": "learned", "embedding_channels": 6, "num_edge_types": NUM_EDGE_TYPES, "readout": "gated"}
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def in_float64(graphs: list[Data]) -> PackedGraphs:
+    for graph in graphs:
+        graph.edge_weight = graph.edge_weight.double()
+    return pack(graphs)
+
+
+def joined(first: Data, second: Data) -> Data:
+    """One graph of two parts."""
+    shift = {"edge_index": first.num_nodes}
+    keys = [key for key in first.keys() if key not in ("y", "num_nodes")]  # noqa: SIM118
+    parts = {key: torch.cat([first[key], second[key] + shift.get(key, 0)], data_axis(key)) for key in keys}
+    return Data(**parts, y=first.y, num_nodes=first.num_nodes + second.num_nodes)
+
+
+def data_axis(key: str) -> int:
+    return 1 if key == "edge_index" else 0
+
+
+def network(name: str, **options) -> nn.Module:
+    torch.manual_seed(0)
+    return model(name, NUM_NODE_TYPES, 8, 2, 3, **(TYPED | options))
+
+
+def assert_twins(network: nn.Module, graphs: PackedGraphs, numbers: Tensor | None = None) -> None:
+    """The output and the gradient of every parameter, from blocks and from a ragged batch."""
+    numbers = torch.tensor([2, 0, 1, len(graphs) - 1, 2]) if numbers is None else numbers
+    blocks = network.prepare_all(graphs)
+    results = []
+    for inputs in (blocks.gather(numbers), graphs.batch(numbers)):
+        network.zero_grad()
+        out = network(inputs)
+        (out * torch.randn(out.shape, generator=generator(1))).sum().backward()
+        results.append((out, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in network.parameters()]))
+    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+    assert any(grad.abs().sum() > 0 for grad in results[0][1])
+
+
+LANCZOS = {
+    "published filter": {"spectral_filter": "mlp"},
+    "positive": {"positive": True},
+    "nothing learned": {"spectral_filter": "power", "long_scales": (10, float("inf"))},
+    "no long scales": {"long_scales": ()},
+    "no short scales": {"short_scales": ()},
+    "no edge types": {"num_edge_types": 0},
+    "types as one-hot vectors": {"node_input": "one-hot"},
+    "fewer pairs than nodes": {"num_steps": 4},
+    "deep filter": {"filter_channels": (5, 4)},
+}
+
+
+@pytest.mark.parametrize("options", LANCZOS.values(), ids=LANCZOS)
+def test_lanczosnet_is_the_same_in_blocks(options: dict) -> None:
+    assert_twins(network("lanczosnet", **({"num_steps": 8} | options)), in_float64(molecules()))
+
+
+ADAPTIVE = {
+    "exact": {"exact_up_to": 12},
+    "exact, published filter": {"exact_up_to": 12, "spectral_filter": "mlp", "filter_channels": (5, 4)},
+    "exact, nothing learned": {"exact_up_to": 12, "spectral_filter": "power"},
+    "learned kernel": {"exact_up_to": 12, "kernel_channels": (6, 4)},
+    "no long scales": {"exact_up_to": 12, "long_scales": ()},
+    "no short scales, no edge types": {"exact_up_to": 12, "short_scales": (), "num_edge_types": 0},
+    "Lanczos": {"exact_up_to": 0},
+    "Lanczos, random start": {"exact_up_to": 0, "start": "random"},
+    "published path": {"tridiagonal_filter": "vectorized", "start": "random", "reorthogonalize": False},
+    "lean filter": {"tridiagonal_filter": "entrywise"},
+}
+
+
+@pytest.mark.parametrize("options", ADAPTIVE.values(), ids=ADAPTIVE)
+def test_adalanczosnet_is_the_same_in_blocks(options: dict) -> None:
+    assert_twins(network("adalanczosnet", **({"num_steps": 4} | options)), in_float64(molecules()))
+
+
+def test_adalanczosnet_has_no_blocks_for_graphs_of_both_paths_nor_for_components_through_lanczos() -> None:
+    graphs = in_float64([joined(molecule(5), molecule(3)), molecule(4)])
+    assert network("adalanczosnet", num_steps=4, exact_up_to=6).prepare_all(graphs) is None
+    assert network("adalanczosnet", num_steps=4, exact_up_to=0).prepare_all(graphs) is None
+    assert_twins(network("adalanczosnet", num_steps=4, exact_up_to=8), graphs, torch.tensor([1, 0]))
+
+
+@pytest.mark.parametrize("readout", ["mean", "sum", "gated", "set2set"])
+def test_every_readout_leaves_padding_out(readout: str) -> None:
+    assert_twins(network("lanczosnet", num_steps=8, readout=readout), in_float64([*molecules(), molecule(0)]))
+
+
+def test_real_features_enter_blocks_too() -> None:
+    graphs = molecules()
+    for place, graph in enumerate(graphs):
+        graph.x = torch.randn(graph.num_nodes, NUM_NODE_TYPES, generator=generator(place))
+    assert_twins(network("lanczosnet", node_input="features", num_steps=8), in_float64(graphs))
+
+
+def test_graphs_of_several_parts_and_an_edge_of_weight_zero_are_the_same_in_blocks() -> None:
+    parts = molecules()
+    bridged = joined(parts[0], parts[3])
+    bridged.edge_weight[[0, parts[0].num_edges // 2]] = 0.0
+    graphs = [joined(parts[1], parts[2]), bridged, parts[4], joined(bridged.clone(), parts[2])]
+    assert_twins(network("lanczosnet", num_steps=4), in_float64(graphs))
+
+
+def test_a_batch_of_one_graph_and_data_of_one_node_each_are_fine() -> None:
+    assert_twins(network("lanczosnet"), in_float64(molecules()), torch.tensor([1]))
+    assert_twins(network("lanczosnet"), in_float64(molecules((1, 1))), torch.tensor([1, 0]))
+
+
+def test_pairs_that_the_data_brings_are_used() -> None:
+    chosen = network("lanczosnet", num_steps=8)
+    graphs = pack([AddRitzPairs(8)(graph) for graph in in_float64(molecules())])
+    assert_twins(chosen, graphs)
+    before = chosen.prepare_all(graphs).powers
+    graphs.graph["ritz_values"].zero_()
+    assert not chosen.prepare_all(graphs).powers.equal(before)
+
+
+@pytest.mark.parametrize("graphs", [[molecule(65)], [molecule(3)]], ids=["too many nodes", "outputs per node"])
+def test_what_does_not_fit_has_no_blocks(graphs: list[Data]) -> None:
+    readout = "gated" if graphs[0].num_nodes > 3 else None
+    assert network("lanczosnet", readout=readout).prepare_all(pack(graphs)) is None
+
+
+def test_blocks_are_checked_at_the_door() -> None:
+    bad = molecule(4)
+    bad.edge_weight[0] = float("nan")
+    with pytest.raises(ValueError, match="must be finite"):
+        network("lanczosnet").prepare_all(pack([molecule(3), bad]))
