@@ -115,7 +115,7 @@ def test_ctrl_c_leaves_what_is_finished_and_says_how_to_go_on(tmp_path, monkeypa
 
 
 def test_a_failed_run_is_shown_and_ends_with_1(real_data, tmp_path, monkeypatch):
-    monkeypatch.setattr("lanczosnet.training.loop.learning_rate", lambda *_: 1e38)
+    monkeypatch.setattr("lanczosnet.training.trainer.learning_rate", lambda *_: 1e38)
     arguments = ["citation", "--datasets", "cora", "--splits", "public", "--models", "gcn", "--seeds", "1"]
     arguments += ["--epochs", "3", "--device", "cpu", "--data-dir", real_data, "--out", tmp_path / "s"]
     result = invoke(*arguments, expect=1)

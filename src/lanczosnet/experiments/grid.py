@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from lanczosnet.training.recipes import Recipe
+
 # In the order of the paper's tables.
 TITLES = {
     "gcnfp": "GCN-FP",
@@ -77,9 +79,18 @@ class Cell:
         }
 
     def _identity(self) -> dict[str, Any]:
-        names = ("dataset", "data_options", "split", "fraction", "model", "options", "settings")
-        identity = {name: getattr(self, name) for name in names} | {"split_seed": self.split_seed}
-        return {name: dict(value) if isinstance(value, Mapping) else value for name, value in identity.items()}
+        """Settings that are as by default are left out, so that one which a later version adds changes no key."""
+        plain = Recipe().settings()
+        return {
+            "dataset": self.dataset,
+            "data_options": dict(self.data_options),
+            "split": self.split,
+            "fraction": self.fraction,
+            "split_seed": self.split_seed,
+            "model": self.model,
+            "options": dict(self.options),
+            "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
+        }
 
 
 @dataclass(frozen=True, eq=False)

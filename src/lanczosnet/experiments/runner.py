@@ -17,6 +17,7 @@ from lanczosnet.experiments.provenance import commit, hardware, versions
 from lanczosnet.experiments.store import Line, Store
 from lanczosnet.graphs import PackedGraphs, load, pack, split
 from lanczosnet.training import EpochReport, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
+from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.tasks import Regression
@@ -24,6 +25,7 @@ from lanczosnet.training.tasks import Regression
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
+CHECKPOINT_SECONDS = 30.0  # at least, between two of one run
 KEPT = ("targets", "units", "task")  # what is known of all molecules together
 
 
@@ -55,8 +57,9 @@ def work(
             # Once more: another worker may have finished between the look and the claim.
             mine = pending_of([run for run in pending if run.key in keys], store, how.retry_before)
             on_change()
-            for line in results(mine, fabric, how, on_epoch) if mine else ():
+            for line in results(mine, fabric, how, store.checkpoints, on_epoch) if mine else ():
                 store.append(line)
+                _checkpoint(store.checkpoints, line["key"]).path.unlink(missing_ok=True)
         on_change()
 
 
@@ -70,14 +73,15 @@ def results(
     runs: Sequence[Run],
     fabric: "Fabric",
     how: How,
+    checkpoints: Path,
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> Iterator[Line]:
-    """A line for each of the runs, all of one cell; where one of several fails, all are tried alone."""
+    """A line for each of the runs, all of one cell. Where together they cannot be run at all, each is tried alone."""
     cell = runs[0].cell
     data = _loaded(cell.dataset, tuple(cell.data_options.items()), how.data_dir)
-    begin = time.perf_counter()
     recipe = Recipe(**cell.settings)
-    trials = [_trial(run, data, recipe) for run in runs]
+    trials = [_trial(run, data, recipe, checkpoints) for run in runs]
+    begin = time.perf_counter()
     try:
         outcomes = fit_together(
             trials, data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(cell, report)
@@ -85,23 +89,34 @@ def results(
     except Exception as error:  # whatever ends a run is its result, and says so in the table
         if len(runs) > 1:
             for run in runs:
-                yield from results([run], fabric, how, on_epoch)
+                yield from results([run], fabric, how, checkpoints, on_epoch)
             return
-        message = " ".join(f"{type(error).__name__}: {error}".split())
-        yield _line(runs[0], trials[0], fabric, time.perf_counter() - begin) | {"error": message}
+        yield _line(runs[0], trials[0], fabric, time.perf_counter() - begin) | _failure(error)
         return
     for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
-        measured = _measured(trial, outcome, data, recipe, fabric)
+        measured = _failure(outcome.error) if outcome.error else _measured(trial, outcome, data, recipe, fabric)
         yield _line(run, trial, fabric, outcome.seconds) | measured
 
 
-def _trial(run: Run, data: Data | PackedGraphs, recipe: Recipe) -> Trial:
-    """The network's first weights and everything random after them come from the seed, as does the split."""
+def _failure(error: Exception) -> dict[str, str]:
+    return {"error": " ".join(f"{type(error).__name__}: {error}".split())}
+
+
+def _trial(run: Run, data: Data | PackedGraphs, recipe: Recipe, checkpoints: Path) -> Trial:
+    """The network's first weights and everything random after them come from the seed, as does the split.
+
+    Runs on many graphs are long, and go on from a checkpoint after a kill; those on one graph begin again.
+    """
     cell = run.cell
     parts = split(data, cell.split, fraction=cell.fraction, seed=cell.seed_of_split(run.seed) or 0)
     task = task_of(data, parts.train, regression_loss=recipe.regression_loss)
     model = architecture_for(data, task, cell.model, cell.options).build(run.seed)
-    return Trial(model, parts, task, run.seed)
+    checkpoint = _checkpoint(checkpoints, run.key) if isinstance(data, PackedGraphs) else None
+    return Trial(model, parts, task, run.seed, checkpoint)
+
+
+def _checkpoint(folder: Path, key: str) -> CheckpointFile:
+    return CheckpointFile(folder / f"{key}.safetensors", {"run": key}, CHECKPOINT_SECONDS)
 
 
 def _line(run: Run, trial: Trial, fabric: "Fabric", seconds: float) -> Line:
@@ -123,6 +138,7 @@ def _measured(
     trial: Trial, outcome: Outcome, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
 ) -> dict[str, Any]:
     fitted = outcome.fitted
+    assert fitted is not None
     by_target: dict[str, dict[str, float]] = {"test": fitted.by_target}
     if isinstance(trial.task, Regression) and len(trial.task.targets) > 1:
         by_target = _errors_by_target(trial, data, recipe, fabric)

@@ -36,6 +36,7 @@ class Store:
         path = Path(path)
         self.folder = path.with_suffix("") if path.suffix == ".jsonl" else path
         self.file = self.folder.parent / f"{self.folder.name}.jsonl"
+        self.checkpoints = self.folder / "checkpoints"  # of runs that are not finished; the runner's
         self._claims = self.folder / "claims"
         self._lines: dict[str, Line] = {}
         self._read: dict[Path, int] = {}  # how many bytes of each file are in `_lines`
@@ -90,7 +91,7 @@ class Store:
             temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
         for path in (*parts, *self._claims.glob("*")):  # claims of workers that were killed
             path.unlink()
-        for folder in (self._claims, self.folder):
+        for folder in (self._claims, self.checkpoints, self.folder):
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
         self._lines, self._read = {}, {}

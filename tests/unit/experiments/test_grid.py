@@ -9,10 +9,10 @@ from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecul
 from lanczosnet.experiments.grid import TITLES, Cell
 from lanczosnet.experiments.published import published
 from lanczosnet.models import MODELS
-from lanczosnet.training import RECIPES
+from lanczosnet.training import RECIPES, Recipe
 from lanczosnet.training.architecture import option_names
 
-CELL = Cell("citation", "cora", "uniform", 0.03, "gcn", {"hidden_channels": 64}, "paper", {"epochs": 200})
+CELL = Cell("citation", "cora", "uniform", 0.03, "gcn", {"hidden_channels": 64}, "paper", {"epochs": 300})
 
 
 def test_table_1_has_twelve_rows_eleven_networks_and_ten_seeds():
@@ -93,9 +93,22 @@ def test_names_do_not_change_a_key_and_seeds_do():
 
 
 def test_a_key_is_the_same_in_every_process_and_version():
-    assert CELL.key == "67b545909e1fdb2b"
-    assert replace(CELL, options={"hidden_channels": 64}).run(3).key == "1a90eb7035bbb34a"
+    assert CELL.key == "b2bae045d7f3bcf6"
+    assert replace(CELL, options={"hidden_channels": 64}).run(3).key == "a725a0056b7d5247"
     assert json.loads(json.dumps(CELL.facts()))["cell"] == CELL.key
+
+
+def test_settings_that_are_as_by_default_are_not_in_a_key():
+    """So their defaults must stay; a new setting may only be added with a default that switches it off."""
+    assert (
+        replace(CELL, settings=Recipe(learning_rate=0.1).settings()).key
+        == replace(CELL, settings={"learning_rate": 0.1}).key
+    )
+    kept = {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 0.0, "epochs": 200, "batch_size": 64}
+    kept |= {"regression_loss": "mse", "warmup_epochs": 0.0, "decay": "none", "clip_norm": 0.0, "averaging": 0.0}
+    kept |= {"views": 1, "consistency": 0.0, "consistency_warmup_epochs": 0.0, "temperature": 0.5, "confidence": 0.0}
+    kept |= {"stop_window": 0, "patience": 0, "choose_by": "metric"}
+    assert kept.items() <= Recipe().settings().items()
 
 
 def test_parts_of_a_table_are_chosen_by_name():

@@ -10,7 +10,7 @@ from lanczosnet.experiments import Cell, Grid, Store, provenance, runner
 from lanczosnet.experiments.progress import status
 from lanczosnet.experiments.runner import How, some_graphs, work
 from lanczosnet.experiments.workers import work_in_processes
-from lanczosnet.training import DivergenceError, recipe
+from lanczosnet.training import DivergenceError, Outcome, recipe
 from training_builders import packed_molecules
 
 SETTINGS = recipe("paper", "node", {"epochs": 3}).settings()
@@ -94,6 +94,43 @@ def test_workers_in_processes_share_the_runs(store):
     assert len(texts) == len(store.lines()) == 4
 
 
+@pytest.fixture
+def long_run(monkeypatch) -> Cell:
+    monkeypatch.setattr(runner, "_loaded", lambda *_: packed_molecules())
+    monkeypatch.setattr(runner, "CHECKPOINT_SECONDS", 0.0)
+    settings = recipe("paper", "graph", {"epochs": 6}).settings()
+    return Cell("qm8", "qm8", "random", 0.8, "gcn", {"hidden_channels": 8, "num_layers": 1}, "paper", settings)
+
+
+def test_a_long_run_goes_on_from_its_checkpoint(store, tmp_path, long_run):
+    whole = Store(tmp_path / "whole")
+    work(Grid((long_run,), (0,)), whole, CPU)
+    epochs = []
+
+    def stop_after_three(cell, report):
+        epochs.append(report.epoch)
+        if epochs == [1, 2, 3]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work(Grid((long_run,), (0,)), store, CPU, on_epoch=stop_after_three)
+    assert not store.lines()
+    work(Grid((long_run,), (0,)), store, CPU, on_epoch=stop_after_three)
+    assert epochs == [1, 2, 3, 3, 4, 5, 6]  # the third was not kept before it was heard of
+    key = long_run.run(0).key
+    assert store.lines()[key]["metrics"] == whole.lines()[key]["metrics"]
+    assert not list(store.checkpoints.iterdir())
+
+
+def test_runs_that_fail_together_are_tried_alone(store, monkeypatch):
+    calls = []
+    monkeypatch.setattr(runner, "fit_together", failing({1}, calls))
+    fabric = runner.fabric_for("cpu")
+    lines = list(runner.results(Grid((GCN,), (0, 1, 2)).runs, fabric, CPU, store.checkpoints))
+    assert calls == [[0, 1, 2], [0], [1], [2]]
+    assert ["error" in line for line in lines] == [False, True, False]
+
+
 def failing(seeds: set[int], calls: list[list[int]]):
     def fit_together(trials, data, recipe, **how):
         calls.append([trial.seed for trial in trials])
@@ -106,13 +143,17 @@ def failing(seeds: set[int], calls: list[list[int]]):
 
 
 def test_a_diverging_run_has_a_line_with_its_error_and_the_others_go_on(store, monkeypatch):
-    calls = []
-    monkeypatch.setattr(runner, "fit_together", failing({1}, calls))
+    def fit_together(trials, *data, **how):
+        outcomes = original(trials, *data, **how)
+        return [
+            Outcome(None, 1.0, DivergenceError(2, 0.01)) if trial.seed == 1 else outcome
+            for trial, outcome in zip(trials, outcomes, strict=True)
+        ]
+
+    original = runner.fit_together
+    monkeypatch.setattr(runner, "fit_together", fit_together)
     grid = Grid((GCN,), (0, 1, 2))
-    runs = list(grid.runs)
-    for line in runner.results(runs, runner.fabric_for("cpu"), CPU):  # as a GPU does: all at once, then each alone
-        store.append(line)
-    assert calls == [[0, 1, 2], [0], [1], [2]]
+    work(grid, store, CPU)
     lines = {line["seed"]: line for line in store.lines().values()}
     assert "DivergenceError: the loss became NaN" in lines[1]["error"]
     assert "metrics" not in lines[1]
@@ -148,7 +189,7 @@ def test_the_status_counts_cells_and_guesses_the_time(store):
     assert now.seconds_left == pytest.approx(2 * mean / 2)
 
 
-def test_errors_of_targets_that_come_twice_are_told_apart(store, monkeypatch):
+def test_errors_of_targets_that_come_twice_are_told_apart(store, monkeypatch, long_run):
     graphs = packed_molecules()
     doubled = replace(
         graphs,
@@ -156,9 +197,7 @@ def test_errors_of_targets_that_come_twice_are_told_apart(store, monkeypatch):
         about=graphs.about | {"targets": ("mean", "share", "share"), "units": ("1", "100", "100")},
     )
     monkeypatch.setattr(runner, "_loaded", lambda *_: doubled)
-    settings = recipe("paper", "graph", {"epochs": 2}).settings()
-    cell = Cell("qm8", "qm8", "random", 0.8, "gcn", {"hidden_channels": 8, "num_layers": 1}, "paper", settings)
-    work(Grid((cell,), (0,)), store, CPU)
+    work(Grid((long_run,), (0,)), store, CPU)
     (line,) = store.lines().values()
     for part in ("val", "test"):
         assert list(line["by_target"][part]) == ["mean", "share", "share#2"]
