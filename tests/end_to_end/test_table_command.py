@@ -56,7 +56,7 @@ def mean_predictor(real: Path) -> tuple[float, float]:
 @pytest.mark.data
 @pytest.mark.slow
 def test_a_slice_of_table_1_is_resumed_after_a_kill_and_its_table_is_that_of_an_undisturbed_run(real_data, tmp_path):
-    arguments = [*CORA, "--epochs", "20", "--device", "cpu", "--data-dir", real_data]
+    arguments = [*CORA, "--epochs", "16", "--device", "cpu", "--data-dir", real_data]
     before = killed_after_a_line(arguments, tmp_path / "killed")
     assert 1 <= len(before) < 4
     resumed = invoke(*arguments, "--out", tmp_path / "killed").stdout

@@ -39,7 +39,7 @@ class Store:
         self.checkpoints = self.folder / "checkpoints"  # of runs that are not finished; the runner's
         self._claims = self.folder / "claims"
         self._lines: dict[str, Line] = {}
-        self._read: dict[Path, int] = {}  # how many bytes of each file are in `_lines`
+        self._read: dict[Path, tuple[int, int]] = {}  # which file it was, and how many of its bytes are in `_lines`
         self._own: int | None = None
 
     def lines(self) -> dict[str, Line]:
@@ -54,7 +54,7 @@ class Store:
         """One write of one line; it is on the disk when this returns."""
         if self._own is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"
+            name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"  # see `_is_over`
             self._own = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         data = as_text(line).encode()
         while data:  # a full disk or a signal may cut a write short
@@ -85,7 +85,7 @@ class Store:
         """Write the lines of this and the other stores, each once and in order, to the one file of this store."""
         if alive := self.running():
             raise StoreError(f"{len(alive)} runs of {self.folder} are under way: merge when their workers are done")
-        parts = list(self.folder.glob("*.jsonl"))
+        parts = [path for path in self.folder.glob("*.jsonl") if _is_over(path)]
         lines = best_of([line for store in (self, *others) for line in store.lines().values()])
         with replacing(self.file) as temporary:
             temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
@@ -95,19 +95,22 @@ class Store:
             if folder.is_dir() and not any(folder.iterdir()):
                 folder.rmdir()
         self._lines, self._read = {}, {}
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
         return len(lines)
 
     def _take_in(self, path: Path) -> None:
-        begin = self._read.get(path, 0)
+        known, begin = self._read.get(path, (0, 0))
         with path.open("rb") as stream:
-            if stream.seek(0, os.SEEK_END) < begin:  # another process has merged it
-                begin = 0
+            file = os.fstat(stream.fileno()).st_ino
+            begin = begin if file == known else 0  # another process may have merged, and replaced it
             stream.seek(begin)
             data = stream.read()
         whole = data[: data.rfind(b"\n") + 1]  # the rest was torn by a kill, or is just being written
         found = [_parsed(text, path) for text in whole.splitlines()]
         self._lines = best_of([*self._lines.values(), *found]) if found else self._lines
-        self._read[path] = begin + len(whole)
+        self._read[path] = file, begin + len(whole)
 
     def _claim(self, key: str) -> Path | None:
         """A claim of a dead worker is not removed but outnumbered: only one process can create the next number."""
@@ -197,6 +200,16 @@ def _is_alive(path: Path) -> bool:
         return False
     owner = json.loads(text) if text.endswith("}") else {}  # empty between its creation and its first write
     return owner.get("host") != socket.gethostname() or _exists(owner["process"])
+
+
+def _is_over(part: Path) -> bool:
+    """Whether no living worker can still write to this file: between two claims it may have none, and be alive."""
+    host, _, process = part.stem.rpartition("-")[0].rpartition("-")
+    if not process.isdigit():
+        return True
+    if host == socket.gethostname():
+        return int(process) == os.getpid() or not _exists(int(process))
+    return time.time() - part.stat().st_mtime > STALE
 
 
 def _exists(process: int) -> bool:

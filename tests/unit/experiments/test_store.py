@@ -65,7 +65,8 @@ PRELUDE = (
 )
 WRITE = """
 for i in range(50):
-    store.append({"key": f"{name}{i}", "finished_at": "2020", "filler": "x" * 3000})
+    facts = dict.fromkeys(["table", "recipe", "dataset", "split", "model", "label", "cell"], "") | {"fraction": 0.1}
+    store.append({"key": f"{name}{i}", "finished_at": "2020", "filler": "x" * 3000, "seed": i, **facts})
 """
 CLAIM_ALL = """
 with store.claiming(f"k{i}" for i in range(100)) as mine:
@@ -168,6 +169,27 @@ def test_a_store_with_runs_under_way_is_not_merged(tmp_path):
     store = Store(tmp_path / "s")
     with store.claiming(["a"]), pytest.raises(StoreError, match=r"1 runs of .* are under way"):
         Store(tmp_path / "s").merge()
+
+
+def test_a_reader_notices_that_a_file_was_replaced(tmp_path):
+    reader = Store(tmp_path / "s")
+    Store(tmp_path / "s").append(line("m", filler="x" * 50))
+    Store(tmp_path / "s").merge()
+    assert set(reader.lines()) == {"m"}
+    for key in "abc":
+        Store(tmp_path / "s").append(line(key, seed=-1))
+    Store(tmp_path / "s").merge()
+    assert set(reader.lines()) == set("abcm")
+
+
+def test_merging_spares_the_file_of_a_worker_that_lives(tmp_path):
+    worker = process(tmp_path / "s", WRITE + "print('ready', flush=True); sys.stdin.readline()" + WRITE, "a")
+    assert worker.stdout.readline() == "ready\n"
+    assert Store(tmp_path / "s").merge() == 50
+    assert len(list((tmp_path / "s").glob("*.jsonl"))) == 1
+    worker.communicate("go\n")
+    assert Store(tmp_path / "s").merge() == 50
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_folder_of_stores_is_read_as_one(tmp_path):
