@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper: S and a start vector -> an orthonormal basis Q and a tridiagonal T with Q^T S Q = T."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 import torch
@@ -69,7 +70,7 @@ def lanczos(
         raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
     if isinstance(operator, Operator) and not operator.symmetric:
         raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
-    with without_autocast(operator, start):
+    with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
         if setup.operator is not None and gradient == "adjoint" and reorthogonalize:
@@ -83,12 +84,19 @@ def lanczos(
     return Tridiagonalization(basis.mT.to(dtype), diagonal.to(dtype), off_diagonal.to(dtype), steps, setup.segment)
 
 
-def without_autocast(operator: Operator | Callable[[Tensor], Tensor], start: Tensor | None) -> torch.autocast:
-    """Krylov methods keep their precision under autocast."""
+@contextmanager
+def in_full_precision(operator: Operator | Callable[[Tensor], Tensor], start: Tensor | None) -> Iterator[None]:
+    """Krylov methods keep their precision under autocast, and where float32 products may be rounded to TF32."""
     device = (
         operator.device if isinstance(operator, Operator) else torch.device("cpu") if start is None else start.device
     )
-    return torch.autocast(device.type, enabled=False)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _recorded(

@@ -11,6 +11,7 @@ from lanczosnet.affinity.blocks import BlockEntries, block_entries
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.krylov.setup import working_type
+from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 from lanczosnet.layers.blocks import block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators
 
@@ -30,6 +31,10 @@ class Core(NamedTuple):
 
     matrix: Tensor  # C, [..., step, step]
     coordinates: Coordinates
+    eigen: tuple[Tensor, Tensor] | None = None  # of C, where it stays the same
+
+    def decomposed(self) -> "Core":
+        return self._replace(eigen=symmetric_eigen(self.matrix))
 
 
 class NodeCoordinates:
@@ -108,6 +113,10 @@ class AdaptiveSpectrum(NamedTuple):
     operator: Operator
     cores: list[Core]
     edge_types: EdgeTypeOperators | None = None
+
+    def decomposed(self) -> "AdaptiveSpectrum":
+        """With eigenpairs, for spectral filters of a graph that stays the same."""
+        return self._replace(cores=[core.decomposed() for core in self.cores])
 
 
 class ComponentPlan(NamedTuple):
@@ -288,7 +297,7 @@ class AdaLanczosConv(nn.Module):
             parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
         if len(long) and self.filter is not None:
             for core in spectrum.cores:
-                mixed = _mixed(_filtered(self.filter, core.matrix), core.coordinates.transform(x), long)
+                mixed = _mixed(_filtered(self.filter, core), core.coordinates.transform(x), long)
                 parts.append(core.coordinates.inverse(mixed))
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
@@ -300,8 +309,8 @@ class AdaLanczosConv(nn.Module):
 
 
 @torch.compiler.disable  # eigenvalues, forward-mode slopes and hand-written gradients are not for tracing
-def _filtered(chosen: nn.Module, matrix: Tensor) -> Tensor:
-    return chosen(matrix)
+def _filtered(chosen: nn.Module, core: Core) -> Tensor:
+    return chosen(core.matrix) if core.eigen is None else chosen(core.matrix, core.eigen)
 
 
 def _mixed(filters: Tensor, coefficients: Tensor, weights: Tensor) -> Tensor:

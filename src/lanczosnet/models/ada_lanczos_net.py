@@ -140,7 +140,19 @@ class AdaLanczosNet(nn.Module):
         plan = None
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
-        return inputs._replace(plan=plan, start=self._start_vector(inputs))
+        inputs = inputs._replace(plan=plan, start=self._start_vector(inputs))
+        return inputs if self.learns_affinity else inputs._replace(spectrum=self._fixed_spectrum(inputs))
+
+    @property
+    def learns_affinity(self) -> bool:
+        """Without an f_theta, and on features that are given, S and all that follows from it stay the same."""
+        return any(True for module in (self.encoder, self.kernel) for _ in module.parameters())
+
+    @torch.no_grad()
+    def _fixed_spectrum(self, inputs: GraphInputs) -> AdaptiveSpectrum:
+        spectrum = self.spectrum(inputs, self.encoder(inputs.x))
+        acts_on_spectrum = getattr(self.convolutions[0].filter, "acts_on_spectrum", False)
+        return spectrum.decomposed() if acts_on_spectrum else spectrum
 
     @torch.no_grad()
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> AdaptiveBlocks | None:
@@ -173,7 +185,7 @@ class AdaLanczosNet(nn.Module):
             return self.readout.padded(x, data.mask)  # type: ignore[union-attr, operator]
         inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
         features = self.encoder(inputs.x)
-        spectrum = self.spectrum(inputs, features)
+        spectrum = self.spectrum(inputs, features) if inputs.spectrum is None else inputs.spectrum
         x = inputs.enter(self.input_dropout(features))
         x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.training.devices import exact_products
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -44,7 +45,8 @@ class Examples(Protocol):
 
 def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device) -> Examples:
     """All data on the device, with whatever the model can compute before it is trained."""
-    return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
+    with exact_products():
+        return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
 
 
 class OneGraph:

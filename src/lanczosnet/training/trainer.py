@@ -338,12 +338,15 @@ class Replayed:
         with self._unchanged(), self.random.in_use():
             self.random.seed(0)
             self.dials.zero_()
-            for _ in range(2):  # libraries set themselves up in the first call
-                for size in self.steps:
-                    self.number.zero_()
-                    if waits_for_the_host(lambda size=size: self._step(size)):  # type: ignore[misc]
-                        return False
+            for size in self.steps:
+                self.number.zero_()
+                self._step(size)  # libraries set themselves up, and constants are copied, in the first call
+                self.number.zero_()
+                if waits_for_the_host(lambda size=size: self._step(size)):  # type: ignore[misc]
+                    return False
             self._validate()
+            if waits_for_the_host(self._validate):
+                return False
             for size in self.steps:
                 self.recordings[size] = Recording(lambda size=size: self._step(size))  # type: ignore[misc]
             self.validation = Recording(self._validate)

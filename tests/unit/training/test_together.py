@@ -9,6 +9,7 @@ from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.trainer import Called, Replayed, Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
+from waiting import Waits
 
 SIZES = {"hidden_channels": 16, "num_layers": 2}
 
@@ -61,6 +62,24 @@ def test_a_run_that_diverges_leaves_the_others_alone():
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
     assert isinstance(outcomes[1].error, DivergenceError)
     assert outcomes[1].fitted is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("data", [communities(), packed_molecules()], ids=["nodes", "graphs"])
+def test_no_step_would_wait_for_a_gpu(name, data):
+    options = SIZES | ({"exact_up_to": 32, "reorthogonalize": False} if name == "adalanczosnet" else {})
+    (trial,) = trials_of(data, [0], name, options)
+    fabric = fabric_for("cpu")
+    examples = examples_of(trial.model, data, fabric.device)
+    if not examples.is_fixed:
+        pytest.skip(f"{name} takes batches of graphs as they come")
+    chosen = recipe("paper", trial.task.level)
+    trainer = Trainer(trial.model, examples, trial.split, trial.task, chosen, 0, fabric)
+    items = trial.split.train[:8]
+    trainer.loss(examples.step(items)).backward()
+    with Waits() as waits:
+        trainer.loss(examples.step(items)).backward()
+    assert not waits.found
 
 
 def test_no_trials_no_outcomes():
