@@ -43,6 +43,7 @@ def table(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another number of the recipe; repeatable.")
     ] = None,
     device: Device = "auto",
+    precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
     together: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N shares of the cells.")] = None,
@@ -99,7 +100,7 @@ def table(
     else:
         check_device(device)
         grid = _share(selection.grid(), shard)
-        how = {"device": device, "data_dir": data_dir, "together": together}
+        how = {"device": device, "precision": precision, "data_dir": data_dir, "together": together}
         with _told_how_to_go_on(store):
             is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
         _finish(selection, grid, store, form, as_json, is_whole)

@@ -31,9 +31,10 @@ KEPT = ("targets", "units", "task")  # what is known of all molecules together
 
 @dataclass(frozen=True)
 class How:
-    """How a grid is worked on; none of it changes a result."""
+    """How a grid is worked on; none of it changes a result by more than rounding."""
 
     device: str = "auto"
+    precision: str = "32-true"
     data_dir: Path | None = None
     together: int = 10  # seeds of one cell that a GPU trains at once
     retry_before: str = ""  # failures that are older, by their time of day, are tried again
@@ -48,7 +49,7 @@ def work(
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> None:
     """Do every run of the grid that is neither done nor another worker's; each line is on the disk at once."""
-    fabric = fabric_for(how.device)
+    fabric = fabric_for(how.device, how.precision)
     for runs in _groups(grid, how.together if fabric.device.type == "cuda" else 1):
         pending = pending_of(runs, store, how.retry_before)
         if not pending:
@@ -91,11 +92,11 @@ def results(
             for run in runs:
                 yield from results([run], fabric, how, checkpoints, on_epoch)
             return
-        yield _line(runs[0], trials[0], fabric, time.perf_counter() - begin) | _failure(error)
+        yield _line(runs[0], trials[0], fabric, how, time.perf_counter() - begin) | _failure(error)
         return
     for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
         measured = _failure(outcome.error) if outcome.error else _measured(trial, outcome, data, recipe, fabric)
-        yield _line(run, trial, fabric, outcome.seconds) | measured
+        yield _line(run, trial, fabric, how, outcome.seconds) | measured
 
 
 def _failure(error: Exception) -> dict[str, str]:
@@ -119,7 +120,7 @@ def _checkpoint(folder: Path, key: str) -> CheckpointFile:
     return CheckpointFile(folder / f"{key}.safetensors", {"run": key}, CHECKPOINT_SECONDS)
 
 
-def _line(run: Run, trial: Trial, fabric: "Fabric", seconds: float) -> Line:
+def _line(run: Run, trial: Trial, fabric: "Fabric", how: How, seconds: float) -> Line:
     return {
         "key": run.key,
         **run.cell.facts(),
@@ -128,6 +129,7 @@ def _line(run: Run, trial: Trial, fabric: "Fabric", seconds: float) -> Line:
         "seed": run.seed,
         "seconds": round(seconds, 3),
         "hardware": hardware(fabric.device.type),
+        "precision": how.precision,
         "versions": versions(),
         "commit": commit(),
         "finished_at": datetime.now(UTC).isoformat(timespec="microseconds"),

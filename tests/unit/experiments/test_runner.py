@@ -46,6 +46,7 @@ def test_a_line_says_everything_about_its_run(store):
     assert line["stopped"] == "all epochs done"
     assert line["seconds"] > 0
     assert line["hardware"].startswith("cpu")
+    assert line["precision"] == "32-true"
     assert set(line["versions"]) == {"lanczosnet", "torch", "torch_geometric", "numpy", "python"}
     assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$", line["finished_at"])
     assert "commit" in line
