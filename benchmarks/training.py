@@ -21,7 +21,7 @@ from lanczosnet.experiments import row
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, load, split
 from lanczosnet.training import architecture_for, recipe, task_of
 from lanczosnet.training.examples import examples_of, prepared
-from lanczosnet.training.loop import _Trainer
+from lanczosnet.training.trainer import Dials, Trainer
 
 BATCH_SIZE = 64
 PUBLISHED = {key: value for key, value in row("qm8", "lanczosnet").options.items() if key != "embedding_channels"}
@@ -68,7 +68,7 @@ def compare(graphs: PackedGraphs, title: str, device: torch.device, num_batches:
     model, plain = (architecture.build(0).to(device) for _ in range(2))
     layer_by_layer = PlainNetwork(plain)
     items = parts.train[: BATCH_SIZE * num_batches]
-    trainer = _Trainer(
+    trainer = Trainer(
         model, examples_of(model, graphs, device), parts, task, chosen, 0, Fabric(accelerator=device.type, devices=1)
     )
     optimizer = torch.optim.Adam(plain.parameters(), lr=chosen.learning_rate)
@@ -77,8 +77,8 @@ def compare(graphs: PackedGraphs, title: str, device: torch.device, num_batches:
     with_pairs = DataLoader([AddRitzPairs()(data.clone()) for data in raw], batch_size=BATCH_SIZE)
 
     def ours() -> None:
-        for step in trainer._steps(items):
-            trainer._step(step)
+        for step in trainer.steps(items):
+            trainer.step(step, Dials(chosen.learning_rate, 0.0))
 
     def inputs_of(batches) -> Callable[[], None]:
         def prepare_all() -> None:
@@ -91,7 +91,7 @@ def compare(graphs: PackedGraphs, title: str, device: torch.device, num_batches:
         {
             "inputs: DataLoader": inputs_of(loader),
             "inputs: DataLoader, pairs at hand": inputs_of(with_pairs),
-            "inputs: blocks": lambda: [None for _ in trainer._steps(items)],
+            "inputs: blocks": lambda: [None for _ in trainer.steps(items)],
             "steps: DataLoader, layer by layer": lambda: plain_epoch(layer_by_layer, loader, task, device, optimizer),
             "steps: DataLoader": lambda: plain_epoch(plain, loader, task, device, optimizer),
             "steps: DataLoader, pairs at hand": lambda: plain_epoch(plain, with_pairs, task, device, optimizer),

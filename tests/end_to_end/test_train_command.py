@@ -165,7 +165,7 @@ def test_tensorboard_on_request(tmp_path):
 
 
 def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch):
-    monkeypatch.setattr("lanczosnet.training.loop.learning_rate", lambda recipe, step, _: 1e-2 if step < 3 else 1e38)
+    monkeypatch.setattr("lanczosnet.training.trainer.learning_rate", lambda recipe, step, _: 1e-2 if step < 3 else 1e38)
     settings = ["--set", "epochs=20", "--set", "averaging=0"]
     result = invoke("train", "digits", *TINY, *settings, "--out", tmp_path, expect=1)
     assert "the best weights, of epoch 3, are kept. Try a smaller learning_rate" in str(result.exception)

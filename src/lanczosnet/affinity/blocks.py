@@ -46,18 +46,36 @@ def block_layout(segment: Tensor, num_segments: int, keep: Tensor | None = None)
     return BlockLayout(node, block, place[node], size, width, len(segment))
 
 
-def dense_blocks(operator: SparseOperator, layout: BlockLayout) -> DenseOperator:
-    """The operator's diagonal blocks as a padded dense batch; gradients reach the entries."""
+class BlockEntries(NamedTuple):
+    """Which stored entries of a sparse operator lie in blocks, and where; the same for all values."""
+
+    entry: Tensor | None  # [M]; None for all entries
+    block: Tensor  # [M]
+    row: Tensor  # [M]
+    column: Tensor  # [M]
+
+
+def block_entries(operator: SparseOperator, layout: BlockLayout) -> BlockEntries:
     block = torch.full((layout.num_nodes,), -1, device=operator.device)
     block[layout.node] = layout.block
     place = torch.zeros_like(block)
     place[layout.node] = layout.place
     row, column = operator.row.long(), operator.column.long()
-    values = operator.values
+    entry = None
     if len(layout.node) < layout.num_nodes:
-        inside = ((block[row] >= 0) & (block[column] >= 0)).nonzero().squeeze(1)
-        row, column, values = row[inside], column[inside], values[inside]
+        entry = ((block[row] >= 0) & (block[column] >= 0)).nonzero().squeeze(1)
+        row, column = row[entry], column[entry]
+    return BlockEntries(entry, block[row], place[row], place[column])
+
+
+def dense_blocks(operator: SparseOperator, layout: BlockLayout, entries: BlockEntries | None = None) -> DenseOperator:
+    """The operator's diagonal blocks as a padded dense batch; gradients reach the entries.
+
+    `entries`, where at hand, saves finding out which of the operator's entries they are.
+    """
+    entry, block, row, column = block_entries(operator, layout) if entries is None else entries
+    values = operator.values if entry is None else operator.values.index_select(0, entry)
     matrix = values.new_zeros(len(layout.size), layout.width, layout.width)
     # Added, not put: a stored zero between two blocks must not replace an entry of the first.
-    matrix = matrix.index_put((block[row], place[row], place[column]), values, accumulate=True)
+    matrix = matrix.index_put((block, row, column), values, accumulate=True)
     return DenseOperator(matrix, mask=layout.mask, symmetric=operator.symmetric)

@@ -49,10 +49,15 @@ def _value(text: str) -> Any:
         return {"true": True, "false": False}.get(text.lower(), text)
 
 
-def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
-    """The device of a name; a wrong one is bad usage."""
+def check_device(device: str) -> None:
+    """A wrong name is bad usage; costs nothing."""
     if device not in ("auto", "cpu", "cuda", "mps"):
         raise typer.BadParameter(f"{device!r} is none of auto, cpu, cuda, mps", param_hint="--device")
+
+
+def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
+    """The device of a name."""
+    check_device(device)
     from lanczosnet.training.devices import fabric_for as make
 
     return make(device, precision)

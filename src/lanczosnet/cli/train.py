@@ -32,7 +32,9 @@ def train(
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
     split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
     device: Device = "auto",
-    precision: Annotated[str, typer.Option(help="32-true, bf16-mixed, 16-mixed or 64-true.")] = "32-true",
+    precision: Annotated[
+        str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
+    ] = "32-true",
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,

@@ -6,12 +6,11 @@ disagree, or where neither says anything.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
-from torch import nn
-
-from lanczosnet.models import MODELS
+if TYPE_CHECKING:
+    from torch import nn
 
 Task = Literal["citation", "qm8"]
 TASKS: tuple[Task, ...] = ("citation", "qm8")
@@ -31,10 +30,13 @@ class Row:
     model: str  # a name of the catalogue
     options: Mapping[str, Any]  # of the constructor, besides the numbers of inputs and outputs
     why: str = ""
-    variant: str = ""  # where a task has more than one row for a network
+    variant: str = ""  # where a task has more than one row for a network; the name of a recipe: with this recipe
+    settings: Mapping[str, Any] = field(default_factory=dict)  # numbers of the recipe that this row changes
 
-    def build(self, in_channels: int, out_channels: int, **changes: Any) -> nn.Module:
+    def build(self, in_channels: int, out_channels: int, **changes: Any) -> "nn.Module":
         """The network, with `changes` of the row's options."""
+        from lanczosnet.models import MODELS  # late, so that the rows can be read without torch
+
         return MODELS[self.model](in_channels, out_channels=out_channels, **{**self.options, **changes})
 
 
@@ -45,6 +47,12 @@ def row(task: str, model: str, variant: str = "") -> Row:
             return candidate
     known = ", ".join(sorted({f"{r.task}/{r.model}" + (f"/{r.variant}" if r.variant else "") for r in ROWS}))
     raise ValueError(f"no row for {'/'.join(filter(None, (task, model, variant)))}: choose one of {known}")
+
+
+def row_with(recipe: str, task: str, model: str) -> Row:
+    """The row that a recipe has for itself, or else the published one."""
+    has_own = any((r.task, r.model, r.variant) == (task, model, recipe) for r in ROWS)
+    return row(task, model, recipe if has_own else "")
 
 
 _NODES = {"hidden_channels": 64, "num_layers": 2, "dropout": 0.5}

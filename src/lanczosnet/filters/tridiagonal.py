@@ -29,8 +29,8 @@ class SpectralTridiagonalFilter(nn.Module):
     def reset_parameters(self) -> None:
         self.response.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, matrix: Tensor) -> Tensor:
-        return matrix_function(matrix, self.response)
+    def forward(self, matrix: Tensor, eigen: tuple[Tensor, Tensor] | None = None) -> Tensor:
+        return matrix_function(matrix, self.response, eigen)
 
 
 def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from lanczosnet.krylov.iteration import (
     inverse,
     orthogonalized,
 )
-from lanczosnet.krylov.lanczos import without_autocast
+from lanczosnet.krylov.lanczos import in_full_precision
 from lanczosnet.krylov.setup import Setup, prepare
 
 
@@ -40,7 +40,7 @@ def arnoldi(
 
     Exhausted Krylov spaces are padded with zeros, and gradients are recorded by autograd.
     """
-    with without_autocast(operator, start):
+    with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype)
         basis: Basis = RecordedBasis() if torch.is_grad_enabled() else PreallocatedBasis(setup.start, num_steps + 1)
         extended, steps = _iterate(setup, num_steps, basis)

@@ -15,8 +15,6 @@ from torch import Tensor
 from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 
-# The type of the decomposition, and of all that follows up to the result.
-WORKING = torch.float64
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
 
@@ -46,13 +44,16 @@ class Powers:
         return torch.stack([table[exponent] for exponent in self.exponents], -3)
 
 
-def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+def matrix_function(
+    matrix: Tensor, function: Callable[[Tensor], Tensor], eigen: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
     """f(T) = B f(R) B^T for symmetric matrices `[..., n, n]`, decomposed in float64.
 
     Args:
         matrix: symmetric; zero-padded or with repeated eigenvalues as it comes.
         function: acts on each eigenvalue alone, `[..., n]` -> `[..., n]` or `[..., n, scale]`: `Powers`, an MLP, any
             differentiable torch function. Its parameters receive their gradients.
+        eigen: the matrix' eigenvalues and eigenvectors (`symmetric_eigen`), where they are at hand.
 
     Returns:
         `[..., n, n]`, or `[..., scale, n, n]` where the function has several outputs. First derivatives only.
@@ -62,7 +63,7 @@ def matrix_function(matrix: Tensor, function: Callable[[Tensor], Tensor]) -> Ten
     if matrix.dtype not in CLOSE:
         raise ValueError(f"matrix_function runs in float32 or float64, not {matrix.dtype}: convert with .float()")
     with torch.autocast(matrix.device.type, enabled=False):
-        values, vectors = symmetric_eigen(matrix.detach().to(WORKING))
+        values, vectors = symmetric_eigen(matrix) if eigen is None else eigen
         response, differences = _evaluate(function, values, matrix.dtype, matrix.requires_grad)
         if response.shape == values.shape:
             return _SpectralFunction.apply(matrix, response.unsqueeze(-1), vectors, differences).squeeze(-3)

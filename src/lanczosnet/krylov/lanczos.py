@@ -1,6 +1,7 @@
 """Algorithm 1 of the paper: S and a start vector -> an orthonormal basis Q and a tridiagonal T with Q^T S Q = T."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 import torch
@@ -36,6 +37,7 @@ def lanczos(
     segment: Tensor | None = None,
     generator: torch.Generator | None = None,
     working_dtype: torch.dtype | None = None,
+    num_segments: int | None = None,
     validate: bool = True,
 ) -> Tridiagonalization:
     """Run `num_steps` steps of the Lanczos algorithm on every graph of an operator at once (Algorithm 1).
@@ -54,7 +56,9 @@ def lanczos(
         segment: which graph or component each node belongs to, `[node]`; the operator's own where absent.
         generator: draws the fresh vectors of "restart"; a fixed seed where absent.
         working_dtype: the iteration's type; float64 for small graphs where absent, else the operator's.
-        validate: check that the start vector is finite; turn it off for one that was checked before.
+        num_segments: how many graphs `segment` names, where known.
+        validate: check the start vector. Without, and with `working_dtype` and `num_segments` given, nothing waits for
+            a GPU.
 
     Shapes:
         dense batch `[graph, node, node]` -> basis `[graph, node, step]`, coefficients `[graph, step]`;
@@ -66,8 +70,8 @@ def lanczos(
         raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
     if isinstance(operator, Operator) and not operator.symmetric:
         raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
-    with without_autocast(operator, start):
-        setup = prepare(operator, start, num_steps, segment, working_dtype, validate)
+    with in_full_precision(operator, start):
+        setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
         if setup.operator is not None and gradient == "adjoint" and reorthogonalize:
             arguments = setup.operator, num_steps, setup.inner, setup.breakdown, fresh_vector
@@ -80,12 +84,19 @@ def lanczos(
     return Tridiagonalization(basis.mT.to(dtype), diagonal.to(dtype), off_diagonal.to(dtype), steps, setup.segment)
 
 
-def without_autocast(operator: Operator | Callable[[Tensor], Tensor], start: Tensor | None) -> torch.autocast:
-    """Krylov methods keep their precision under autocast."""
+@contextmanager
+def in_full_precision(operator: Operator | Callable[[Tensor], Tensor], start: Tensor | None) -> Iterator[None]:
+    """Krylov methods keep their precision under autocast, and where float32 products may be rounded to TF32."""
     device = (
         operator.device if isinstance(operator, Operator) else torch.device("cpu") if start is None else start.device
     )
-    return torch.autocast(device.type, enabled=False)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast(device.type, enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def _recorded(

@@ -35,13 +35,15 @@ def prepare(
     num_steps: int,
     segment: Tensor | None,
     working_dtype: torch.dtype | None,
+    num_segments: int | None = None,
+    *,
     validate: bool = True,
 ) -> Setup:
     """Check the arguments once and bring everything into the working type."""
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
     if isinstance(operator, Operator):
-        return _prepare_operator(operator, start, num_steps, segment, working_dtype, validate)
+        return _prepare_operator(operator, start, num_steps, segment, working_dtype, num_segments, validate)
     if start is None:
         raise ValueError("a product function does not say how many nodes there are: pass a start vector")
     return _prepare_function(operator, start, segment, working_dtype, validate)
@@ -53,24 +55,30 @@ def _prepare_operator(
     num_steps: int,
     segment: Tensor | None,
     working_dtype: torch.dtype | None,
+    num_segments: int | None,
     validate: bool,
 ) -> Setup:
     start = start_vectors.ones(operator) if start is None else start
     if start.shape != operator.shape[:-1]:
         raise ValueError(f"the start vector must have shape {tuple(operator.shape[:-1])}, but has {tuple(start.shape)}")
-    num_segments = operator.num_segments if segment is None else None
+    num_segments = operator.num_segments if segment is None else num_segments
     segment = operator.segment if segment is None else segment
     _check(start, operator.dtype, segment, validate)
     dtype = operator.dtype
     if working_dtype is None:
         num_nodes = start.shape[-1] if segment is None or not start.numel() else int(segment.bincount().max())
-        working_dtype = torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
+        working_dtype = working_type(num_nodes, num_steps, dtype)
     operator = operator.to(working_dtype)
     inner = inner_product(segment, num_segments)
     first = unit(start.to(working_dtype), inner)
     scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
     breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
     return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)
+
+
+def working_type(num_nodes: int, num_steps: int, dtype: torch.dtype) -> torch.dtype:
+    """The iteration's type, by the nodes of the largest graph."""
+    return torch.float64 if num_nodes * num_steps <= SMALL_BASIS else dtype
 
 
 def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:

@@ -15,8 +15,12 @@ LARGEST = 32
 SWEEPS = {torch.float32: 7, torch.float64: 9}
 
 
-def symmetric_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues `[..., n]` in no particular order and eigenvectors `[..., n, n]` of symmetric `[..., n, n]`."""
+def symmetric_eigen(matrix: Tensor, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+    """Eigenvalues `[..., n]` in no particular order and eigenvectors `[..., n, n]` of symmetric `[..., n, n]`.
+
+    Worked out in `dtype`, which is that of the results. No gradient.
+    """
+    matrix = matrix.detach().to(dtype)
     if not matrix.is_cuda or matrix.shape[-1] > LARGEST or matrix.shape[-1] < 2:
         return torch.linalg.eigh(matrix)
     if importlib.util.find_spec("triton") is not None:

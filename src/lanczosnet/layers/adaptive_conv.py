@@ -7,8 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
+from lanczosnet.affinity.blocks import BlockEntries, block_entries
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
+from lanczosnet.krylov.setup import working_type
+from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 from lanczosnet.layers.blocks import BlockOperators, block_convolution
 from lanczosnet.layers.spectrum import EdgeTypeOperators
 
@@ -28,6 +31,10 @@ class Core(NamedTuple):
 
     matrix: Tensor  # C, [..., step, step]
     coordinates: Coordinates
+    eigen: tuple[Tensor, Tensor] | None = None  # of C, where it stays the same
+
+    def decomposed(self) -> "Core":
+        return self._replace(eigen=symmetric_eigen(self.matrix))
 
 
 class NodeCoordinates:
@@ -107,6 +114,41 @@ class AdaptiveSpectrum(NamedTuple):
     cores: list[Core]
     edge_types: EdgeTypeOperators | None = None
 
+    def decomposed(self) -> "AdaptiveSpectrum":
+        """With eigenpairs, for spectral filters of a graph that stays the same."""
+        return self._replace(cores=[core.decomposed() for core in self.cores])
+
+
+class ComponentPlan(NamedTuple):
+    """Which components of a sparse graph are kept exactly and which are compressed; the same for all weights."""
+
+    small: BlockLayout | None  # the exact ones as dense blocks
+    entries: BlockEntries | None  # of the operator, in these blocks
+    inside: Tensor | None  # one on the nodes of compressed components, [node]; None if there are none
+    segment: Tensor | None  # the compressed components, numbered among themselves, [node]
+    num_segments: int
+    largest: int  # nodes
+
+
+def component_plan(
+    operator: SparseOperator, exact_up_to: int, component: Tensor | None = None, num_components: int = 1
+) -> ComponentPlan:
+    """Make it once where the graph's edges stay the same: `adaptive_spectrum` then never waits for a GPU."""
+    if component is None:
+        component, num_components = torch.zeros(operator.num_nodes, dtype=torch.long, device=operator.device), 1
+    size = torch.bincount(component, minlength=num_components)
+    is_small = size <= exact_up_to
+    small = entries = inside = segment = None
+    if bool(is_small.any()):
+        small = block_layout(component, num_components, keep=is_small)
+        entries = block_entries(operator, small)
+    num_segments = int((~is_small).sum())
+    if num_segments:
+        inside = (~is_small[component]).to(operator.dtype)
+        # Nodes of exact components have a start vector of zero, so it does not matter whom they are counted with.
+        segment = ((~is_small).cumsum(0) - 1).clamp(min=0)[component]
+    return ComponentPlan(small, entries, inside, segment, num_segments, int(size.max()) if len(size) else 0)
+
 
 def adaptive_spectrum(
     operator: Operator,
@@ -118,6 +160,7 @@ def adaptive_spectrum(
     num_components: int = 1,
     reorthogonalize: bool = True,
     edge_types: EdgeTypeOperators | None = None,
+    plan: ComponentPlan | None = None,
 ) -> AdaptiveSpectrum:
     """Compress S, differentiably: exactly where a graph or component is small, by Lanczos where it is not.
 
@@ -134,6 +177,7 @@ def adaptive_spectrum(
         num_components: how many there are.
         reorthogonalize: False is the paper's recurrence.
         edge_types: operators to carry along.
+        plan: what `component_plan` made of a sparse operator with these edges; made here where absent.
     """
     exact_up_to = num_steps if exact_up_to is None else exact_up_to
     options = {"num_steps": num_steps, "reorthogonalize": reorthogonalize}
@@ -141,7 +185,8 @@ def adaptive_spectrum(
         cores = _dense_cores(operator, start, exact_up_to, options)
     else:
         assert isinstance(operator, SparseOperator)
-        cores = _sparse_cores(operator, start, exact_up_to, component, num_components, options)
+        plan = component_plan(operator, exact_up_to, component, num_components) if plan is None else plan
+        cores = _sparse_cores(operator, start, plan, options)
     return AdaptiveSpectrum(operator, cores, edge_types)
 
 
@@ -166,26 +211,16 @@ def _dense_cores(
 
 
 def _sparse_cores(
-    operator: SparseOperator,
-    start: Tensor | None,
-    exact_up_to: int,
-    component: Tensor | None,
-    num_components: int,
-    options: dict[str, Any],
+    operator: SparseOperator, start: Tensor | None, plan: ComponentPlan, options: dict[str, Any]
 ) -> list[Core]:
-    if component is None:
-        component, num_components = torch.zeros(operator.num_nodes, dtype=torch.long, device=operator.device), 1
-    is_small = torch.bincount(component, minlength=num_components) <= exact_up_to
     cores = []
-    if bool(is_small.any()):
-        layout = block_layout(component, num_components, keep=is_small)
-        cores.append(Core(dense_blocks(operator, layout).dense(), BlockCoordinates(layout)))
-    if not bool(is_small.all()):
-        # A zero start vector leaves the small components out; the large ones are numbered among themselves.
-        inside = ~is_small[component]
-        start = inside.to(operator.dtype) if start is None else start * inside
-        segment = ((~is_small).cumsum(0) - 1).clamp(min=0)[component]
-        cores.append(_lanczos_core(operator, start, options, segment, int((~is_small).sum())))
+    if plan.small is not None:
+        cores.append(Core(dense_blocks(operator, plan.small, plan.entries).dense(), BlockCoordinates(plan.small)))
+    if plan.inside is not None:
+        start = plan.inside if start is None else start * plan.inside
+        dtype = working_type(plan.largest, options["num_steps"], operator.dtype)
+        options = options | {"working_dtype": dtype, "validate": False}
+        cores.append(_lanczos_core(operator, start, options, plan.segment, plan.num_segments))
     return cores
 
 
@@ -201,7 +236,7 @@ def _lanczos_core(
         result = lanczos(operator, start, **options)
         return Core(tridiagonal_matrix(result), BasisCoordinates(result.basis))
     assert segment is not None
-    result = lanczos(operator, start, segment=segment, **options)
+    result = lanczos(operator, start, segment=segment, num_segments=num_segments, **options)
     return Core(tridiagonal_matrix(result), RaggedCoordinates(result.basis, segment, num_segments))
 
 
@@ -262,7 +297,7 @@ class AdaLanczosConv(nn.Module):
             parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
         if len(long) and self.filter is not None:
             for core in spectrum.cores:
-                mixed = _mixed(_filtered(self.filter, core.matrix), core.coordinates.transform(x), long)
+                mixed = _mixed(_filtered(self.filter, core), core.coordinates.transform(x), long)
                 parts.append(core.coordinates.inverse(mixed))
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
@@ -274,8 +309,8 @@ class AdaLanczosConv(nn.Module):
 
 
 @torch.compiler.disable  # eigenvalues, forward-mode slopes and hand-written gradients are not for tracing
-def _filtered(chosen: nn.Module, matrix: Tensor) -> Tensor:
-    return chosen(matrix)
+def _filtered(chosen: nn.Module, core: Core) -> Tensor:
+    return chosen(core.matrix) if core.eigen is None else chosen(core.matrix, core.eigen)
 
 
 def _mixed(filters: Tensor, coefficients: Tensor, weights: Tensor) -> Tensor:

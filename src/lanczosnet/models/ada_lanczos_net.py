@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import DenseOperator, GraphKernel, Operator, normalized
+from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
@@ -21,8 +21,10 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.noise import feature_noise
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
@@ -62,7 +64,8 @@ class AdaLanczosNet(nn.Module):
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout: as in `LanczosNet`.
+        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout: as in
+            `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -93,6 +96,7 @@ class AdaLanczosNet(nn.Module):
         readout: str | None = None,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
@@ -124,7 +128,7 @@ class AdaLanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, self.kernel, *self.convolutions, self.readout):
@@ -133,7 +137,23 @@ class AdaLanczosNet(nn.Module):
 
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        return graph_inputs(data, self.num_edge_types, validate=validate)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        plan = None
+        if inputs.layout is None:
+            plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
+        inputs = inputs._replace(plan=plan, start=self._start_vector(inputs))
+        return inputs if self.learns_affinity else inputs._replace(spectrum=self._fixed_spectrum(inputs))
+
+    @property
+    def learns_affinity(self) -> bool:
+        """Without an f_theta, and on features that are given, S and all that follows from it stay the same."""
+        return any(True for module in (self.encoder, self.kernel) for _ in module.parameters())
+
+    @torch.no_grad()
+    def _fixed_spectrum(self, inputs: GraphInputs) -> AdaptiveSpectrum:
+        spectrum = self.spectrum(inputs, self.encoder(inputs.x))
+        acts_on_spectrum = getattr(self.convolutions[0].filter, "acts_on_spectrum", False)
+        return spectrum.decomposed() if acts_on_spectrum else spectrum
 
     @torch.no_grad()
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> AdaptiveBlocks | None:
@@ -149,8 +169,7 @@ class AdaLanczosNet(nn.Module):
         is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):
             return None
-        S, mask = inputs.arranged(normalized(inputs.adjacency, validate=validate)), inputs.mask
-        start = self._start_vector(inputs, S)
+        mask, start = inputs.mask, self._start_vector(inputs)
         pattern = (inputs.arranged(inputs.adjacency).dense() != 0).to(mask.dtype)
         return AdaptiveBlocks(
             x=inputs.enter(inputs.x),
@@ -168,7 +187,7 @@ class AdaLanczosNet(nn.Module):
             return data.read(self.readout, x)
         inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
         features = self.encoder(inputs.x)
-        spectrum = self.spectrum(inputs, features)
+        spectrum = self.spectrum(inputs, features) if inputs.spectrum is None else inputs.spectrum
         x = inputs.enter(self.input_dropout(features))
         x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
@@ -212,22 +231,25 @@ class AdaLanczosNet(nn.Module):
             return adaptive_spectrum(
                 operator,
                 self.num_steps,
-                start=self._start_vector(inputs, operator),
+                start=inputs.start,
                 exact_up_to=self.exact_up_to,
                 component=inputs.component,
                 num_components=inputs.num_components,
                 reorthogonalize=self.reorthogonalize,
                 edge_types=inputs.edge_types,
+                plan=inputs.plan,
             )
 
-    def _start_vector(self, inputs: GraphInputs, operator: Operator) -> Tensor | None:
+    def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
         if self.start == "ones":
             return None
         place, size = places_within(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
         # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
-        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(operator.values)
+        sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(
+            inputs.adjacency.values
+        )
         return inputs.enter(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 

@@ -4,7 +4,8 @@ from typing import Any, Unpack
 
 from torch import Tensor, nn
 from torch_geometric.nn import ChebConv
-from torch_geometric.utils import get_laplacian, remove_self_loops
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import remove_self_loops
 
 from lanczosnet.affinity import BlockLayout, DenseOperator
 from lanczosnet.filters import chebyshev_terms
@@ -43,27 +44,42 @@ class ChebyNet(EdgeNetwork):
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
         num_terms = self.num_terms = polynomial_order + 1
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(ChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
+            WithEdgeTypes(ScaledChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
     def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
         inputs = super().prepare(data, validate=validate)
         simple, *types = inputs.channels
-        return inputs._replace(channels=[simple, *(symmetric_normalized(edges, len(inputs.x)) for edges in types)])
+        num_nodes = len(inputs.x)
+        typed = [symmetric_normalized(edges, num_nodes) for edges in types]
+        return inputs._replace(channels=[_scaled_laplacian(simple, num_nodes), *typed])
 
     @property
     def num_operators(self) -> int:
         return self.num_terms + self.num_edge_types
 
     def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
-        simple, *types = inputs.channels
-        laplacian = get_laplacian(*remove_self_loops(*simple), "sym", num_nodes=len(inputs.x))
-        L, *hops = (aggregation_block(edges, inputs, layout) for edges in (Edges(*laplacian), *types))
-        terms = chebyshev_terms(DenseOperator(L), identity_block(layout, L.dtype), self.num_terms)
+        scaled, *hops = (aggregation_block(edges, inputs, layout) for edges in inputs.channels)
+        identity = identity_block(layout, scaled.dtype)
+        terms = chebyshev_terms(DenseOperator(scaled + identity), identity, self.num_terms)
         return operator_blocks(inputs.x, layout, [*terms, *hops])
 
     def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
         simple, *types = inputs.channels
-        largest_eigenvalue = x.new_full((), 2.0)  # a bound, so that no graph's filter depends on its batch
-        return self.stack(x, self.convolutions, (*simple, None, largest_eigenvalue), types)
+        return self.stack(x, self.convolutions, simple, types)
+
+
+class ScaledChebConv(ChebConv):
+    """PyG's layer on weights of edges that are L - I already, which it would work out in every call."""
+
+    def __norm__(self, edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor, *_: Any, **__: Any) -> Edges:
+        return Edges(edge_index, edge_weight)
+
+
+def _scaled_laplacian(edges: Edges, num_nodes: int) -> Edges:
+    """L - I = -D^-1/2 A D^-1/2 without self-loops. Two bounds L, so that no graph's filter depends on its batch."""
+    index, weight = remove_self_loops(*edges)
+    assert weight is not None
+    index, weight = gcn_norm(index, weight, num_nodes, add_self_loops=False, dtype=weight.dtype)
+    return Edges(index, -weight)

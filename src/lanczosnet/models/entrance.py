@@ -21,6 +21,7 @@ from lanczosnet.affinity import (
     normalized,
 )
 from lanczosnet.layers import EdgeTypeOperators
+from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
@@ -38,6 +39,9 @@ class GraphInputs(NamedTuple):
     batch: Tensor  # [node]
     num_graphs: int
     ritz: tuple[Tensor, Tensor] | None  # values [component, step] and vectors [node, step], where the data brings them
+    plan: ComponentPlan | None = None  # of a graph that stays sparse, for AdaLanczosNet
+    start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
+    spectrum: AdaptiveSpectrum | None = None  # where nothing of it is learned
 
     def arranged(self, operator: SparseOperator) -> Operator:
         """The operator in the layout that was chosen."""

@@ -1,12 +1,12 @@
 """GAT, graph attention networks (Velickovic et al., ICLR 2018)."""
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
-from torch_geometric.utils import remove_self_loops
+from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.attention import block_attention
@@ -56,17 +56,22 @@ class GAT(EdgeNetwork):
             width = self.last_channels if is_last else hidden_channels
             self.convolutions.append(
                 nn.ModuleList(
-                    GATConv(size, width, number, concat=not is_last, dropout=dropout) for _ in range(num_channels)
+                    GATConv(size, width, number, concat=not is_last, dropout=dropout, add_self_loops=False)
+                    for _ in range(num_channels)
                 )
             )
             size = width * number * num_channels
 
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+        inputs = super().prepare(data, validate=validate)
+        return inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
+
     def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
-        others = [Edges(remove_self_loops(edges.edge_index)[0]) for edges in inputs.channels]
-        counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in others], 1)
+        counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in inputs.channels], 1)
+        nodes = node_blocks(inputs.x, layout, counts.dtype)
         # Padding attends to itself, so that every softmax has something to choose from.
-        itself = torch.eye(layout.width, dtype=counts.dtype, device=counts.device)
-        return ChannelBlocks(**node_blocks(inputs.x, layout, counts.dtype), matrix=(counts + itself).log())
+        itself = torch.diag_embed(1 - nodes["mask"]).unsqueeze(1)
+        return ChannelBlocks(**nodes, matrix=(counts + itself).log())
 
     def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
@@ -82,3 +87,9 @@ def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] 
     if isinstance(channels, BlockOperators):
         return list(block_attention(convolutions, x, channels))
     return [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]
+
+
+def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:
+    """Every node once among its own neighbours, as PyG's layer does it in every call."""
+    index, _ = remove_self_loops(edges.edge_index)
+    return Edges(add_self_loops(index, num_nodes=num_nodes)[0])

@@ -16,6 +16,7 @@ from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.noise import feature_noise
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
@@ -46,6 +47,7 @@ class LanczosNet(nn.Module):
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
         dropout: after every activation, and on the input where `input_dropout` says so.
         input_dropout: on the node features.
+        node_dropout: on all features of a node at once (random propagation).
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -72,6 +74,7 @@ class LanczosNet(nn.Module):
         readout: str | None = None,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
+        node_dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
@@ -96,7 +99,7 @@ class LanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = nn.Dropout(input_dropout)
+        self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, *self.convolutions, self.readout):

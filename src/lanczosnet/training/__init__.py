@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lanczosnet.training.architecture import Architecture, architecture_for
     from lanczosnet.training.errors import DivergenceError, TrainingError
-    from lanczosnet.training.loop import EpochReport, Fitted, fit
+    from lanczosnet.training.loop import fit
     from lanczosnet.training.plan import Plan, prepare, run
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
     from lanczosnet.training.saved import TrainedModel
     from lanczosnet.training.seeds import run_seeds
     from lanczosnet.training.tasks import Classification, Regression, task_of
     from lanczosnet.training.together import Outcome, Trial, fit_together
+    from lanczosnet.training.trainer import EpochReport, Fitted
 
 _HOME = {
     "Architecture": "architecture",
     "Classification": "tasks",
     "DivergenceError": "errors",
-    "EpochReport": "loop",
-    "Fitted": "loop",
+    "EpochReport": "trainer",
+    "Fitted": "trainer",
     "Outcome": "together",
     "Plan": "plan",
     "RECIPES": "recipes",

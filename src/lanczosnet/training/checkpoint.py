@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lanczosnet.graphs.files import replacing
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.loop import Progress, Run
+from lanczosnet.training.trainer import Progress, Run
 
 FORMAT = 1
 
@@ -73,7 +73,7 @@ class CheckpointFile:
             "progress": asdict(run.progress),
             "step": run.step,
             "averaged": run.average.count if run.average else 0,
-            "groups": optimizer["param_groups"],
+            "groups": [group | {"lr": float(group["lr"])} for group in optimizer["param_groups"]],
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
         with replacing(self.path) as temporary:

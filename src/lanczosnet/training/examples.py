@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.training.devices import exact_products
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -26,7 +27,15 @@ class Step(NamedTuple):
 
 
 class Examples(Protocol):
-    """Items of a data set, on a device."""
+    """Items of a data set, on a device.
+
+    `is_fixed` says that the shapes of a step depend on the number of its items alone.
+    """
+
+    is_fixed: bool
+
+    def step(self, items: Tensor) -> Step:
+        """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         """These items in batches, in this order."""
@@ -36,16 +45,24 @@ class Examples(Protocol):
 
 def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device) -> Examples:
     """All data on the device, with whatever the model can compute before it is trained."""
-    return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
+    with exact_products():
+        return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
 
 
 class OneGraph:
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
 
+    is_fixed = True
+
     def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
+
+    def step(self, items: Tensor) -> Step:
+        assert self.y is not None
+        y = self.y.index_select(0, items)
+        return Step(self.inputs, items, y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None
@@ -72,7 +89,14 @@ class ManyGraphs:
             self.graphs = _with_precomputed(model, self.graphs)
             for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
                 prepared(model, self.graphs.batch(numbers), validate=True)
+        self.is_fixed = self.blocks is not None  # other batches have as many nodes and edges as their graphs
         self.y = self.graphs.graph.get("y")
+
+    def step(self, items: Tensor) -> Step:
+        assert self.y is not None
+        (inputs,) = self._inputs([items], len(items))
+        y = self.y.view(len(self.y), -1).index_select(0, items)
+        return Step(inputs, slice(None), y, y)
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
         assert self.y is not None

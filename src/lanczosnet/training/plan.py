@@ -13,10 +13,11 @@ from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.loop import EpochReport, Fitted, fit
+from lanczosnet.training.loop import fit
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
 from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
+from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -21,6 +21,11 @@ class Recipe:
     decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch
     clip_norm: float = 0.0  # of the gradient
     averaging: float = 0.0  # decay of the moving average of the weights, which is then what is validated and kept
+    views: int = 1  # forward passes of a step, with other dropout each; their losses are averaged
+    consistency: float = 0.0  # weight of the passes' disagreement about all nodes of a graph (classification)
+    consistency_warmup_epochs: float = 0.0  # that weight rises linearly over these
+    temperature: float = 0.5  # below 1, the passes are drawn to a sharper answer than their mean
+    confidence: float = 0.0  # nodes whose mean answer is less sure do not count in the disagreement
     stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
     patience: int = 0  # stop after so many epochs without a new best
     choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept
@@ -40,8 +45,8 @@ RECIPES: dict[str, dict[str, Recipe]] = {
         "graph": replace(_PAPER, learning_rate=1e-4),
     },
     "modern": {
-        "node": replace(_MODERN, learning_rate=1e-2, weight_decay=5e-4, epochs=200, warmup_epochs=10),
-        "graph": replace(_MODERN, learning_rate=1e-3, weight_decay=1e-2, epochs=60, warmup_epochs=2),
+        "node": replace(_MODERN, learning_rate=1e-2, weight_decay=5e-4, epochs=200, warmup_epochs=10.0),
+        "graph": replace(_MODERN, learning_rate=1e-3, weight_decay=1e-2, epochs=60, warmup_epochs=2.0),
     },
 }
 NAMES = tuple(field.name for field in fields(Recipe))
@@ -68,13 +73,14 @@ def _read(chosen: Recipe, key: str, value: Any) -> Any:
         if value not in _CHOICES[key]:
             raise TrainingError(f"{key} must be {' or '.join(_CHOICES[key])}, but is {value!r}")
         return value
-    kind = type(getattr(chosen, key)) if key != "warmup_epochs" else float
+    kind = type(getattr(chosen, key))
     try:
         number = kind(value)
     except (TypeError, ValueError):
         number = None
-    at_least = 1 if key in ("epochs", "batch_size") else 0
-    if number is None or not at_least <= number < float("inf") or (key == "averaging" and number >= 1):
-        limit = "at least 0 and below 1" if key == "averaging" else f"{kind.__name__}, at least {at_least}"
+    at_least = 1 if key in ("epochs", "batch_size", "views") else 0
+    is_share = key in ("averaging", "confidence")
+    if number is None or not at_least <= number < float("inf") or (is_share and number >= 1):
+        limit = "at least 0 and below 1" if is_share else f"{kind.__name__}, at least {at_least}"
         raise TrainingError(f"{key} must be a number ({limit}), but is {value!r}")
     return number

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.loop import Fitted
 from lanczosnet.training.plan import Plan, prepare, run
+from lanczosnet.training.trainer import Fitted
 
 
 def seed_folder(folder: Path, seed: int) -> Path:

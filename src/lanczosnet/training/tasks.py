@@ -7,6 +7,7 @@ targets are NaN or, for classes, negative; they neither count in a loss nor in a
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -33,6 +34,7 @@ class Regression:
 
     kind = "regression"
     metric = "mae"
+    measured = ("mae", "rmse")
     higher_is_better = False
 
     @property
@@ -55,10 +57,13 @@ class Regression:
         """Values `[item, target]` in the units of the data."""
         return output * self._deviation(output) + self._mean(output)
 
-    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        """Means over the targets of each one's mean absolute and root mean square error."""
+    def measures(self, predicted: Tensor, y: Tensor) -> Tensor:
+        """Means over the targets of each one's mean absolute and root mean square error, where they were computed."""
         absolute, square = self._errors(predicted, y, 1), self._errors(predicted, y, 2)
-        return {"mae": _mean_of(absolute), "rmse": _mean_of(square.sqrt())}
+        return torch.stack([absolute.nanmean(), square.sqrt().nanmean()])
+
+    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
+        return dict(zip(self.measured, self.measures(predicted, y).tolist(), strict=True))
 
     def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
         return dict(zip(self.targets, self._errors(predicted, y, 1).tolist(), strict=True))
@@ -68,10 +73,10 @@ class Regression:
         return errors.nanmean(0)  # NaN for a target that no item has
 
     def _mean(self, like: Tensor) -> Tensor:
-        return torch.tensor(self.mean, dtype=like.dtype, device=like.device)
+        return _constant(self.mean, like.dtype, like.device)
 
     def _deviation(self, like: Tensor) -> Tensor:
-        return torch.tensor(self.deviation, dtype=like.dtype, device=like.device)
+        return _constant(self.deviation, like.dtype, like.device)
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class Classification:
 
     kind = "classification"
     metric = "accuracy"
+    measured = ("accuracy",)
     higher_is_better = True
 
     @property
@@ -108,9 +114,12 @@ class Classification:
         """For each target `[item, class]`."""
         return tuple(logits.softmax(1) for logits in output.split(self._sizes, dim=1))
 
+    def measures(self, predicted: Tensor, y: Tensor) -> Tensor:
+        """The mean over the targets of each one's share of right answers, where it was computed."""
+        return self._accuracies(predicted, y).nanmean().view(1)
+
     def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        """The mean over the targets of each one's share of right answers."""
-        return {"accuracy": _mean_of(self._accuracies(predicted, y))}
+        return dict(zip(self.measured, self.measures(predicted, y).tolist(), strict=True))
 
     def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
         return dict(zip(self.targets, self._accuracies(predicted, y).tolist(), strict=True))
@@ -196,8 +205,10 @@ def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[
     return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
-def _mean_of(values: Tensor) -> float:
-    return float(values.nanmean())
+@lru_cache(maxsize=256)
+def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Copied to the device once: a copy in every step would make the host wait."""
+    return torch.tensor(values, dtype=dtype, device=device)
 
 
 def _tuples(value: Any) -> Any:

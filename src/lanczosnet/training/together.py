@@ -1,17 +1,25 @@
-"""Several runs of one configuration at once: the same data and recipe, different seeds and splits."""
+"""Several runs of one configuration at once: the same data, network and recipe, different seeds and splits.
+
+On a GPU every run has its recorded step and its stream, and the runs of small networks fill the device side by side;
+each does what it would do alone. On the CPU they run one after the other.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
+import torch
 from lightning.fabric import Fabric
 from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.training.loop import EpochReport, Fitted, fit
+from lanczosnet.training.errors import DivergenceError
+from lanczosnet.training.examples import examples_of
+from lanczosnet.training.loop import Checkpoints, advance, explained, random_state_kept
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
+from lanczosnet.training.trainer import EpochReport, Fitted, Trainer
 
 
 @dataclass(frozen=True)
@@ -22,14 +30,16 @@ class Trial:
     split: Split
     task: Task
     seed: int
+    checkpoints: Checkpoints | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run that is over, and its share of the time."""
+    """A run that is over, and its share of the time. One that diverged has what was best before, if anything was."""
 
-    fitted: Fitted
+    fitted: Fitted | None
     seconds: float
+    error: DivergenceError | None = None
 
 
 def fit_together(
@@ -39,20 +49,95 @@ def fit_together(
     *,
     fabric: Fabric | None = None,
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
+    on_end: Callable[[int, Outcome], None] = lambda place, outcome: None,
 ) -> list[Outcome]:
     """Train all of them; every model ends with the weights of its best epoch, as with `fit`.
 
-    `on_epoch` hears of the trial's place in the list and of its epoch.
+    The networks must have equal options: what can be prepared of the data is prepared for all of them at once.
+    `on_epoch` and `on_end` hear of the trial's place in the list, and of its epoch or its end.
     """
-    outcomes = []
-    for place, trial in enumerate(trials):
+    if not trials:
+        return []
+    fabric = fabric or Fabric(devices=1)
+    with explained(recipe), random_state_kept(fabric.device):
         begin = perf_counter()
-
-        def report(epoch: EpochReport, place: int = place) -> None:
-            on_epoch(place, epoch)
-
-        fitted = fit(
-            trial.model, data, trial.split, trial.task, recipe, seed=trial.seed, fabric=fabric, on_epoch=report
-        )
-        outcomes.append(Outcome(fitted, perf_counter() - begin))
+        for trial in trials:
+            trial.model.to(fabric.device)
+        examples = examples_of(trials[0].model, data, fabric.device)
+        trainers = [Trainer(t.model, examples, t.split, t.task, recipe, t.seed, fabric) for t in trials]
+        group = _Group(trials, trainers, perf_counter() - begin, on_epoch, on_end)
+        if fabric.device.type == "cuda":
+            group.train(range(len(trials)))
+        else:
+            for place in range(len(trials)):
+                group.train([place])
+        outcomes = [group.outcomes[place] for place in range(len(trials))]
+    if fabric.device.type == "cuda":
+        del trainers, group
+        # What recordings held can serve nothing else before it is given back.
+        torch.cuda.empty_cache()
     return outcomes
+
+
+class _Group:
+    """Runs that share a device, and when each of them ended."""
+
+    def __init__(
+        self,
+        trials: Sequence[Trial],
+        trainers: Sequence[Trainer],
+        seconds: float,
+        on_epoch: Callable[[int, EpochReport], None],
+        on_end: Callable[[int, Outcome], None],
+    ) -> None:
+        self.trials, self.trainers = trials, trainers
+        self.spent = dict.fromkeys(range(len(trials)), seconds / len(trials))
+        self.on_epoch, self.on_end = on_epoch, on_end
+        self.outcomes: dict[int, Outcome] = {}
+
+    def train(self, places: Sequence[int]) -> None:
+        """All epochs of these, in step."""
+        for place in places:
+            checkpoints = self.trials[place].checkpoints
+            if checkpoints:
+                checkpoints.restore(self.trainers[place].run)
+        while running := self._still_running(places):
+            begin = perf_counter()
+            reports = advance([self.trainers[place] for place in running])
+            for place, report in zip(running, reports, strict=True):
+                self._note(place, report)
+            self._charge(running, perf_counter() - begin)
+
+    def _still_running(self, places: Sequence[int]) -> list[int]:
+        running = []
+        for place in places:
+            if place in self.outcomes:
+                continue
+            trainer = self.trainers[place]
+            reason = trainer.run.progress.reason_to_stop(trainer.recipe) if trainer.run.progress.epoch else None
+            if reason is None:
+                running.append(place)
+            else:
+                begin = perf_counter()
+                fitted = trainer.finish(reason)
+                self._charge([place], perf_counter() - begin)
+                self._end(place, Outcome(fitted, self.spent[place]))
+        return running
+
+    def _note(self, place: int, report: EpochReport | DivergenceError) -> None:
+        if isinstance(report, DivergenceError):
+            self._end(place, Outcome(report.best, self.spent[place], report))
+            return
+        self.on_epoch(place, report)
+        checkpoints = self.trials[place].checkpoints
+        if checkpoints:
+            checkpoints.keep(self.trainers[place].run)
+
+    def _end(self, place: int, outcome: Outcome) -> None:
+        self.trainers[place].release()
+        self.outcomes[place] = outcome
+        self.on_end(place, outcome)
+
+    def _charge(self, places: Sequence[int], seconds: float) -> None:
+        for place in places:
+            self.spent[place] += seconds / len(places)

@@ -13,7 +13,7 @@ from lanczosnet.training import DivergenceError, TrainingError, architecture_for
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import ManyGraphs, OneGraph
-from lanczosnet.training.loop import Progress
+from lanczosnet.training.trainer import Progress
 from training_builders import SMALL, communities, halves, packed_molecules
 
 CPU = torch.device("cpu")
@@ -144,7 +144,7 @@ def test_the_average_is_a_moving_one_and_young_averages_forget_faster():
     average = WeightAverage(model, 0.999)
     nn.init.constant_(model.weight, 1.0)
     before = average.weights["weight"].clone()
-    average.update(model)
+    average.update(model, average.next_share())
     assert torch.allclose(average.weights["weight"], before + (1 - 2 / 11) * (1 - before))
 
 

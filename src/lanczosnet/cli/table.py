@@ -1,0 +1,341 @@
+"""`lanczosnet table`: the paper's tables, run, resumed, merged, and printed beside the published numbers."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lanczosnet.cli.options import DataDir, Device, Json, check_device, read_settings
+from lanczosnet.cli.printing import print_rows
+
+if TYPE_CHECKING:
+    from lanczosnet.experiments.grid import Grid
+    from lanczosnet.experiments.layout import Layout
+    from lanczosnet.experiments.store import Line, Store
+
+# The options that a table alone has.
+TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules",), "ablation": ("molecules",)}
+LINES = "lines"
+
+
+def table(
+    name: Annotated[str, typer.Argument(help="citation (Table 1), qm8 (Table 2) or ablation (Table 3).")],
+    recipe: Annotated[str | None, typer.Option(help="paper, the default, or modern.")] = None,
+    models: Annotated[str | None, typer.Option(metavar="A,B", help="Some of the networks.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="N or A,B", help="So many seeds, or these; `7,` is the seed 7.")
+    ] = None,
+    protocol: Annotated[
+        str | None, typer.Option(help="citation: paper (public and uniform splits) or stratified.")
+    ] = None,
+    datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation: of cora, citeseer, pubmed.")] = None,
+    splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
+    molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another number of the recipe; repeatable.")
+    ] = None,
+    device: Device = "auto",
+    precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
+    workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
+    together: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N shares of the cells.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: list the cells and what is done.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The store; default results/NAME-RECIPE.")] = None,
+    sources: Annotated[
+        list[Path] | None, typer.Option("--from", help="Run nothing: print from these lines; repeatable.")
+    ] = None,
+    merge: Annotated[
+        list[Path] | None, typer.Option(help="Run nothing: collect this store's lines in --out's file; repeatable.")
+    ] = None,
+    form: Annotated[
+        str, typer.Option("--format", help="text, markdown, csv, latex, or lines: the result lines themselves.")
+    ] = "text",
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Regenerate a table of the paper, with the published number beside each cell.
+
+    A command that was stopped or killed goes on when it is given again: a finished run is never repeated. Any number
+    of such commands may share a store, on one machine or on many.
+
+    lanczosnet table citation --dry-run
+
+    lanczosnet table citation --datasets cora --splits public,3% --models gcn,lanczosnet --seeds 3
+
+    lanczosnet table citation --protocol stratified --models lanczosnet --device cuda
+
+    lanczosnet table qm8 --molecules 500 --epochs 3 --models lanczosnet
+
+    lanczosnet table citation --from results/citation-paper --format markdown
+    """
+    selection = Selection.read(
+        name,
+        recipe,
+        models,
+        seeds,
+        settings,
+        epochs,
+        protocol=protocol,
+        datasets=datasets,
+        splits=splits,
+        molecules=molecules,
+    )
+    _check_form(form)
+    store = out or Path("results") / selection.store_name
+    if merge:
+        _merge(store, merge)
+    elif sources:
+        _print(selection, _picked(selection, sources), form, as_json)
+    elif dry_run:
+        _list(_share(selection.grid(), shard), store, as_json)
+    else:
+        check_device(device)
+        grid = _share(selection.grid(), shard)
+        how = {"device": device, "precision": precision, "data_dir": data_dir, "together": together}
+        with _told_how_to_go_on(store):
+            is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
+        _finish(selection, grid, store, form, as_json, is_whole)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of which table."""
+
+    table: str
+    recipe: str | None
+    models: list[str] | None
+    seeds: list[int] | None
+    settings: dict[str, Any]
+    own: dict[str, Any]  # options that this table alone has
+
+    @classmethod
+    def read(
+        cls,
+        name: str,
+        recipe: str | None,
+        models: str | None,
+        seeds: str | None,
+        settings: list[str] | None,
+        epochs: int | None,
+        **own: Any,
+    ) -> "Selection":
+        if name not in TABLES:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(TABLES)}", param_hint="NAME")
+        for option, value in own.items():
+            if value is not None and option not in TABLES[name]:
+                raise typer.BadParameter(f"the table {name} has no such option", param_hint=f"--{option}")
+        changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
+        given = {option: _names(value) if option in ("datasets", "splits") else value for option, value in own.items()}
+        given = {option: value for option, value in given.items() if value is not None}
+        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, given)
+
+    @property
+    def store_name(self) -> str:
+        protocol = self.own.get("protocol", "paper")
+        kind = "" if protocol == "paper" else f"{protocol}-"
+        return f"{self.table}-{kind}{self.recipe or 'paper'}"
+
+    def grid(self) -> "Grid":
+        from lanczosnet.experiments import citation, molecules
+
+        make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
+        return make(  # type: ignore[operator]
+            recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
+        )
+
+    def layout(self, recipe: str) -> "Layout":
+        from lanczosnet.experiments import citation, molecules
+
+        make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
+        return make[self.table](recipe)
+
+    def pick(self, lines: "list[Line]") -> "list[Line]":
+        """Those of the lines that are of this part of the table; what was not named is not asked for."""
+        from lanczosnet.experiments.citation import split_name
+        from lanczosnet.experiments.store import select
+
+        splits = self.own.get("splits")
+        return [
+            line
+            for line in select(
+                lines,
+                table=[self.table],
+                recipe=self.recipe and [self.recipe],
+                model=self.models,
+                seed=self.seeds,
+                dataset=self.own.get("datasets"),
+            )
+            if splits is None or split_name(line["split"], line["fraction"]) in splits
+        ]
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip().lower() for name in text.split(",") if name.strip()]
+
+
+def _seeds(table: str, text: str | None) -> list[int] | None:
+    """`3` is the first three of the table's seeds, `3,5` are these."""
+    from lanczosnet.experiments.molecules import SEEDS
+
+    if text is None:
+        return None
+    try:
+        numbers = [int(number) for number in text.split(",") if number.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (numbers == [0] and "," not in text):
+        raise typer.BadParameter(f"{text!r} is neither a number of seeds nor seeds with commas", param_hint="--seeds")
+    if "," in text:
+        return numbers
+    known = range(numbers[0]) if table == "citation" else SEEDS
+    if numbers[0] > len(known):
+        raise typer.BadParameter(f"QM8 has {len(SEEDS)} seeds: write others with commas", param_hint="--seeds")
+    return list(known[: numbers[0]])
+
+
+def _check_form(form: str) -> None:
+    from lanczosnet.report import FORMATS
+
+    if form not in (*FORMATS, LINES):
+        raise typer.BadParameter(f"{form!r} is none of {', '.join((*FORMATS, LINES))}", param_hint="--format")
+
+
+def _share(grid: "Grid", shard: str | None) -> "Grid":
+    if shard is None:
+        return grid
+    number, _, count = shard.partition("/")
+    if not (number.isdigit() and count.isdigit()):
+        raise typer.BadParameter(f"{shard!r} is not of the form I/N, as 2/8", param_hint="--shard")
+    return grid.shard(int(number), int(count))
+
+
+def _merge(out: Path, sources: list[Path]) -> None:
+    from lanczosnet.experiments.store import Store
+
+    store = Store(out)
+    others = [other for other in (_existing(source) for source in sources) if other.folder != store.folder]
+    typer.echo(f"{store.merge(others)} lines in {store.file}")
+
+
+def _existing(path: Path) -> "Store":
+    from lanczosnet.experiments.store import Store
+
+    store = Store(path)
+    if not store.lines():
+        raise ValueError(f"there are no result lines in {path}: name a store or a .jsonl file")
+    return store
+
+
+def _picked(selection: Selection, sources: list[Path]) -> "list[Line]":
+    """The lines that are asked for; those of two recipes do not go into one table."""
+    from lanczosnet.experiments.store import best_of
+
+    every = best_of(line for source in sources for line in _existing(source).lines().values())
+    lines = selection.pick(list(every.values()))
+    recipes = sorted({line["recipe"] for line in lines})
+    if len(recipes) > 1:
+        raise ValueError(f"the lines are of the recipes {' and '.join(recipes)}: choose one with --recipe")
+    if not lines:
+        raise ValueError(f"none of {len(every)} lines is of this part of the table {selection.table}")
+    return lines
+
+
+def _list(grid: "Grid", path: Path, as_json: bool) -> None:
+    from lanczosnet.cli.watch_grid import described
+    from lanczosnet.experiments.progress import pending_of, status
+    from lanczosnet.experiments.store import Store
+
+    store = Store(path)
+    rows = [
+        {
+            "cell": cell.name,
+            "recipe": cell.recipe,
+            "runs": str(len(grid.seeds)),
+            "done": str(len(grid.seeds) - len(pending_of(grid.runs_of(cell), store))),
+            "key": cell.key,
+        }
+        for cell in grid.cells
+    ]
+    print_rows(rows, as_json)
+    if not as_json:
+        typer.echo(described(status(grid, store)))
+
+
+def _run(grid: "Grid", path: Path, options: dict[str, Any], workers: int, retry_failed: bool, *, quiet: bool) -> bool:
+    """Do what is to be done; whether no worker died."""
+    from lanczosnet.cli.watch_grid import watching_grid
+    from lanczosnet.experiments.progress import pending_of, status
+    from lanczosnet.experiments.store import Store
+
+    retry_before = datetime.now(UTC).isoformat() if retry_failed else ""
+    store = Store(path)
+    if not pending_of(grid.runs, store, retry_before):
+        return True
+    from lanczosnet.experiments.runner import How, work  # loads torch
+
+    how = How(**options, retry_before=retry_before)
+    with watching_grid(lambda: status(grid, store, workers, retry_before), quiet=quiet) as watch:
+        if workers == 1:
+            work(grid, store, how, on_change=watch.changed, on_epoch=watch.epoch)
+            return True
+        from lanczosnet.experiments.workers import work_in_processes
+
+        codes = work_in_processes(grid, path, how, workers, watch.changed)
+        watch.changed()
+        return not any(codes)
+
+
+def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: bool, is_whole: bool) -> None:
+    """Print what there is, and say what is missing or failed."""
+    from lanczosnet.experiments.progress import status
+    from lanczosnet.experiments.store import Store
+
+    store = Store(path)
+    keys = {run.key for run in grid.runs}
+    _print(selection, [line for key, line in store.lines().items() if key in keys], form, as_json)
+    now = status(grid, store)
+    if now.cells_running:
+        typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
+    if not is_whole:
+        typer.echo("a worker died: give the command again for what it left", err=True)
+    if now.failed:
+        typer.echo(f"{now.failed} runs failed: see the lines with an error; --retry-failed runs them again", err=True)
+    if now.failed or not is_whole:
+        raise typer.Exit(1)
+
+
+def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) -> None:
+    from lanczosnet.experiments.store import as_text
+    from lanczosnet.report import Table, render
+    from lanczosnet.report.formats import as_rows
+
+    if form == LINES:
+        typer.echo("".join(as_text(line) for line in sorted(lines, key=lambda line: line["key"])), nl=False)
+        return
+    recipe = next((line["recipe"] for line in lines), "paper")
+    shown = Table.from_records(selection.layout(recipe).filled(lines))
+    if as_json:
+        facts = {"title": shown.title, "notes": shown.notes, "runs": shown.runs, "failed": shown.failed}
+        typer.echo(json.dumps(facts | {"seconds": shown.seconds, "cells": as_rows(shown)}, indent=2))
+    else:
+        typer.echo(render(shown, form), nl=False)
+
+
+@contextmanager
+def _told_how_to_go_on(path: Path) -> Iterator[None]:
+    """What is finished is on the disk at any moment; Ctrl-C only has to say so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        command = shlex.join(["lanczosnet", *sys.argv[1:]])
+        typer.echo(f"\nstopped; finished runs are in {path}. To go on: {command}", err=True)
+        raise typer.Exit(1) from None

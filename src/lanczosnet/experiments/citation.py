@@ -1,0 +1,101 @@
+"""Table 1: eleven networks on the citation networks, with the public split and with few labels."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen, percent, split_title
+from lanczosnet.experiments.hyperparameters import row_with
+from lanczosnet.experiments.layout import Layout, Place, Reference
+from lanczosnet.experiments.published import published
+from lanczosnet.training.recipes import recipe as recipe_of
+
+DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}
+UNIFORM = {"cora": (0.03, 0.01, 0.005), "citeseer": (0.01, 0.005, 0.003), "pubmed": (0.001, 0.0005, 0.0003)}
+STRATIFIED = {"cora": (0.03, 0.01, 0.005), "citeseer": (0.01, 0.005), "pubmed": (0.001, 0.0005, 0.0003)}
+PROTOCOLS: dict[str, list[tuple[str, str, float | None]]] = {
+    "paper": [
+        place
+        for name, fractions in UNIFORM.items()
+        for place in [(name, "public", None), *((name, "uniform", fraction) for fraction in fractions)]
+    ],
+    "stratified": [(name, "stratified", fraction) for name, fractions in STRATIFIED.items() for fraction in fractions],
+}
+RUNS = {"paper": 10, "stratified": 100}
+PUBLISHED_RUNS = 10
+
+
+def grid(
+    protocol: str = "paper",
+    recipe: str = "paper",
+    *,
+    datasets: Sequence[str] | None = None,
+    splits: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Grid:
+    """The cells of a protocol, those that are named; `settings` change numbers of the recipe."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"there is no protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
+    names = chosen(datasets, DATASETS, "data set")
+    places = [place for place in PROTOCOLS[protocol] if place[0] in names]
+    wanted = chosen(splits, (split_name(*place[1:]) for place in places), "split")
+    cells = [
+        _cell(dataset, split, fraction, model, recipe, settings or {})
+        for dataset, split, fraction in places
+        if split_name(split, fraction) in wanted
+        for model in chosen(models, TITLES, "model")
+    ]
+    return Grid(tuple(cells), tuple(range(RUNS[protocol]) if seeds is None else seeds))
+
+
+def split_name(split: str, fraction: float | None) -> str:
+    """As the command line has it: the protocol says whether a fraction is uniform or stratified."""
+    return split if fraction is None else percent(fraction)
+
+
+def _cell(
+    dataset: str, split: str, fraction: float | None, model: str, recipe: str, settings: Mapping[str, Any]
+) -> Cell:
+    row = row_with(recipe, "citation", model)
+    numbers = recipe_of(recipe, "node", {"stop_window": 0} | dict(row.settings) | dict(settings)).settings()
+    return Cell("citation", dataset, split, fraction, model, row.options, recipe, numbers)
+
+
+def layout(recipe: str = "paper") -> Layout:
+    """All places of the table, whichever protocol they belong to."""
+    places = [
+        Place(
+            row=(title, split_title(split, fraction)),
+            column=network,
+            where={"dataset": dataset, "split": split, "fraction": fraction, "model": model},
+            value=_accuracy,
+            references=_references(dataset, split, fraction, model, recipe),
+        )
+        for dataset, title in DATASETS.items()
+        for name, split, fraction in [*PROTOCOLS["paper"], *PROTOCOLS["stratified"]]
+        if name == dataset
+        for model, network in TITLES.items()
+    ]
+    return Layout(
+        "Table 1: test accuracy in percent on the citation networks", ("data", "split"), tuple(places), 1, True
+    )
+
+
+def _accuracy(line: Mapping[str, Any]) -> float:
+    return 100.0 * line["metrics"]["test"]["accuracy"]
+
+
+def _references(dataset: str, split: str, fraction: float | None, model: str, recipe: str) -> tuple[Reference, ...]:
+    found = []
+    for row in published("stratified" if split == "stratified" else "citation"):
+        here = (row["dataset"], row["split"], float(row["fraction"]) if row["fraction"] else None)
+        if here == (dataset, split, fraction) and row.get("model", model) == model:
+            if split == "stratified":
+                found.append(Reference("Truncated Krylov", float(row["mean"])))
+            else:
+                found.append(Reference("published", float(row["mean"]), float(row["deviation"]), PUBLISHED_RUNS))
+    if split == "public" and recipe == "modern":
+        marks = next(row for row in published("public") if row["dataset"] == dataset)
+        found += [Reference("aim", float(marks["aim"])), Reference("GRAND", float(marks["grand"]))]
+    return tuple(found)

@@ -1,0 +1,148 @@
+"""A table as data: cells, their runs, and a key for each run made of everything that determines its result.
+
+Nothing here loads torch: a grid can be listed, counted and compared with a store in no time.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lanczosnet.training.recipes import Recipe
+
+# In the order of the paper's tables.
+TITLES = {
+    "gcnfp": "GCN-FP",
+    "ggnn": "GGNN",
+    "dcnn": "DCNN",
+    "chebynet": "ChebyNet",
+    "gcn": "GCN",
+    "mpnn": "MPNN",
+    "graphsage": "GraphSAGE",
+    "gpnn": "GPNN",
+    "gat": "GAT",
+    "lanczosnet": "LanczosNet",
+    "adalanczosnet": "AdaLanczosNet",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Runs that differ in their seed only; their mean is a number of a table."""
+
+    table: str
+    dataset: str
+    split: str  # the kind
+    fraction: float | None
+    model: str
+    options: Mapping[str, Any]  # of the network
+    recipe: str  # its name, and in `settings` all its numbers
+    settings: Mapping[str, Any]
+    label: str = ""  # what tells cells of one network apart
+    data_options: Mapping[str, Any] = field(default_factory=dict)
+    split_seed: int | None = None  # where all runs share one split; else every run's split has its own seed
+
+    @property
+    def name(self) -> str:
+        part = [self.dataset, split_title(self.split, self.fraction), self.model, self.label]
+        return " ".join(filter(None, part))
+
+    @cached_property
+    def key(self) -> str:
+        """Sixteen hex digits: equal for equal configurations, whichever table they belong to."""
+        return _digest(self._identity())
+
+    def seed_of_split(self, seed: int) -> int | None:
+        if self.split == "public":
+            return None
+        return seed if self.split_seed is None else self.split_seed
+
+    def run(self, seed: int) -> "Run":
+        return Run(self, seed, _digest(self._identity() | {"seed": seed}))
+
+    def facts(self) -> dict[str, Any]:
+        """The cell's part of a result line."""
+        return {
+            "table": self.table,
+            "cell": self.key,
+            "dataset": self.dataset,
+            "data_options": dict(self.data_options),
+            "split": self.split,
+            "fraction": self.fraction,
+            "model": self.model,
+            "label": self.label,
+            "options": dict(self.options),
+            "recipe": self.recipe,
+            "settings": dict(self.settings),
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        """Settings that are as by default are left out, so that one which a later version adds changes no key."""
+        plain = Recipe().settings()
+        return {
+            "dataset": self.dataset,
+            "data_options": dict(self.data_options),
+            "split": self.split,
+            "fraction": self.fraction,
+            "split_seed": self.split_seed,
+            "model": self.model,
+            "options": dict(self.options),
+            "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A cell with a seed."""
+
+    cell: Cell
+    seed: int
+    key: str
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The cells of a table, or some of them, and the seeds of each."""
+
+    cells: tuple[Cell, ...]
+    seeds: tuple[int, ...]
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for cell in self.cells for run in self.runs_of(cell))
+
+    def runs_of(self, cell: Cell) -> list[Run]:
+        return [cell.run(seed) for seed in self.seeds]
+
+    def shard(self, number: int, count: int) -> "Grid":
+        """Every `count`-th cell, beginning with the `number`-th; numbers begin with 1."""
+        if not 1 <= number <= count:
+            raise ValueError(f"shard {number}/{count} does not exist: write 1/{count} to {count}/{count}")
+        return Grid(self.cells[number - 1 :: count], self.seeds)
+
+
+def split_title(split: str, fraction: float | None) -> str:
+    """`public`, `3%`, `3% stratified`."""
+    kind = "" if split in ("uniform", "random") else split
+    return " ".join(filter(None, [percent(fraction) if fraction and split != "random" else "", kind]))
+
+
+def percent(fraction: float) -> str:
+    return f"{100 * fraction:g}%"
+
+
+def chosen(wanted: Sequence[str] | None, known: Iterable[str], what: str) -> list[str]:
+    """Those that are wanted, in the table's order; all by default. A wrong name lists the right ones."""
+    known = list(dict.fromkeys(known))
+    if wanted is None:
+        return known
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r} here; known are {', '.join(known)}")
+    return [name for name in known if name in wanted]
+
+
+def _digest(identity: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]

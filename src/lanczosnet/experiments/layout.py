@@ -1,0 +1,110 @@
+"""From result lines to the numbers of a table: plain records, which `lanczosnet.report` renders."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A number that ours is compared with; a deviation and a number of runs where they were given."""
+
+    name: str
+    mean: float
+    deviation: float | None = None
+    runs: int | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """One number: where it stands, which lines it is the mean of, and what it is compared with."""
+
+    row: tuple[str, ...]
+    column: str
+    where: Mapping[str, Any]  # fields that its lines have
+    value: Callable[[Line], float]
+    references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table without its numbers."""
+
+    title: str
+    heads: tuple[str, ...]  # of the columns that name a row
+    places: tuple[Place, ...]
+    digits: int
+    higher_is_better: bool
+
+    def filled(self, lines: Iterable[Line]) -> dict[str, Any]:
+        """The table as plain data; rows and columns without any line are left out."""
+        lines = list(lines)
+        cells, outdated = [], 0
+        used: dict[str, Line] = {}
+        for place in self.places:
+            here, others = current(line for line in lines if _fits(line, place.where))
+            used |= {line["key"]: line for line in here}
+            outdated += others
+            cells.append((place, here))
+        rows = {place.row for place, here in cells if here}
+        columns = {place.column for place, here in cells if here}
+        kept = [(place, here) for place, here in cells if place.row in rows and place.column in columns]
+        return {
+            "title": self.title,
+            "heads": list(self.heads),
+            "digits": self.digits,
+            "higher_is_better": self.higher_is_better,
+            "cells": [_record(place, here) for place, here in kept],
+            "notes": _notes(list(used.values()), outdated),
+            "runs": len(used),
+            "failed": sum("error" in line for line in used.values()),
+            "seconds": sum(line["seconds"] for line in used.values()),
+        }
+
+
+def current(lines: Iterable[Line]) -> tuple[list[Line], int]:
+    """The lines of the configuration that ran last, by seed, and how many lines there are of others."""
+    by_cell: dict[str, list[Line]] = {}
+    for line in lines:
+        by_cell.setdefault(line["cell"], []).append(line)
+    if not by_cell:
+        return [], 0
+    newest = max(by_cell, key=lambda cell: (max(line["finished_at"] for line in by_cell[cell]), cell))
+    kept = sorted(by_cell.pop(newest), key=lambda line: line["seed"])
+    return kept, sum(map(len, by_cell.values()))
+
+
+def _fits(line: Line, where: Mapping[str, Any]) -> bool:
+    return all(line.get(name) == value for name, value in where.items())
+
+
+def _record(place: Place, lines: list[Line]) -> dict[str, Any]:
+    good = [line for line in lines if "error" not in line]
+    return {
+        "row": list(place.row),
+        "column": place.column,
+        "values": [place.value(line) for line in good],
+        "failed": len(lines) - len(good),
+        "references": [vars(reference) for reference in place.references],
+    }
+
+
+def _notes(lines: list[Line], outdated: int) -> list[str]:
+    """What the reader of the numbers must know of the runs."""
+    if not lines:
+        return []
+    recipes = sorted({line["recipe"] for line in lines})
+    epochs = sorted({line["settings"]["epochs"] for line in lines})
+    seeds = len({line["seed"] for line in lines})
+    molecules = {line["data_options"].get("molecules") for line in lines} - {None}
+    notes = [
+        f"Recipe {' and '.join(recipes)}, {' and '.join(map(str, epochs))} epochs at most, {seeds} "
+        f"seed{'s' if seeds != 1 else ''}"
+        + (f", {' and '.join(map(str, sorted(molecules)))} molecules only" if molecules else "")
+        + "."
+    ]
+    if outdated:
+        notes.append(f"{outdated} runs with settings that have since changed are left out.")
+    return notes

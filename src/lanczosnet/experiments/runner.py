@@ -1,0 +1,199 @@
+"""Runs of a grid: claimed, trained, written. Any number of workers may do so on one store."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch_geometric.data import Data
+
+from lanczosnet.experiments.grid import Cell, Grid, Run
+from lanczosnet.experiments.progress import pending_of
+from lanczosnet.experiments.provenance import commit, hardware, versions
+from lanczosnet.experiments.store import Line, Store
+from lanczosnet.graphs import PackedGraphs, load, pack, split
+from lanczosnet.training import EpochReport, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
+from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.examples import examples_of
+from lanczosnet.training.tasks import Regression
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+CHECKPOINT_SECONDS = 30.0  # at least, between two of one run
+KEPT = ("targets", "units", "task")  # what is known of all molecules together
+
+
+@dataclass(frozen=True)
+class How:
+    """How a grid is worked on; none of it changes a result by more than rounding."""
+
+    device: str = "auto"
+    precision: str = "32-true"
+    data_dir: Path | None = None
+    together: int = 10  # seeds of one cell that a GPU trains at once
+    retry_before: str = ""  # failures that are older, by their time of day, are tried again
+
+
+def work(
+    grid: Grid,
+    store: Store,
+    how: How,
+    *,
+    on_change: Callable[[], None] = lambda: None,
+    on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
+) -> None:
+    """Do every run of the grid that is neither done nor another worker's; each line is on the disk at once."""
+    fabric = fabric_for(how.device, how.precision)
+    for runs in _groups(grid, how.together if fabric.device.type == "cuda" else 1):
+        pending = pending_of(runs, store, how.retry_before)
+        if not pending:
+            continue
+        with store.claiming(run.key for run in pending) as keys:
+            # Once more: another worker may have finished between the look and the claim.
+            mine = pending_of([run for run in pending if run.key in keys], store, how.retry_before)
+            on_change()
+            for line in results(mine, fabric, how, store.checkpoints, on_epoch) if mine else ():
+                store.append(line)
+                _checkpoint(store.checkpoints, line["key"]).path.unlink(missing_ok=True)
+        on_change()
+
+
+def _groups(grid: Grid, size: int) -> Iterator[list[Run]]:
+    for cell in grid.cells:
+        runs = grid.runs_of(cell)
+        yield from (runs[i : i + size] for i in range(0, len(runs), size))
+
+
+def results(
+    runs: Sequence[Run],
+    fabric: "Fabric",
+    how: How,
+    checkpoints: Path,
+    on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
+) -> Iterator[Line]:
+    """A line for each of the runs, all of one cell. Where together they cannot be run at all, each is tried alone."""
+    cell = runs[0].cell
+    data = _loaded(cell.dataset, tuple(cell.data_options.items()), how.data_dir)
+    recipe = Recipe(**cell.settings)
+    trials = [_trial(run, data, recipe, checkpoints) for run in runs]
+    begin = time.perf_counter()
+    try:
+        outcomes = fit_together(
+            trials, data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(cell, report)
+        )
+    except Exception as error:  # whatever ends a run is its result, and says so in the table
+        if len(runs) > 1:
+            for run in runs:
+                yield from results([run], fabric, how, checkpoints, on_epoch)
+            return
+        yield _line(runs[0], trials[0], fabric, how, time.perf_counter() - begin) | _failure(error)
+        return
+    for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
+        measured = _failure(outcome.error) if outcome.error else _measured(trial, outcome, data, recipe, fabric)
+        yield _line(run, trial, fabric, how, outcome.seconds) | measured
+
+
+def _failure(error: Exception) -> dict[str, str]:
+    return {"error": " ".join(f"{type(error).__name__}: {error}".split())}
+
+
+def _trial(run: Run, data: Data | PackedGraphs, recipe: Recipe, checkpoints: Path) -> Trial:
+    """The network's first weights and everything random after them come from the seed, as does the split.
+
+    Runs on many graphs are long, and go on from a checkpoint after a kill; those on one graph begin again.
+    """
+    cell = run.cell
+    parts = split(data, cell.split, fraction=cell.fraction, seed=cell.seed_of_split(run.seed) or 0)
+    task = task_of(data, parts.train, regression_loss=recipe.regression_loss)
+    model = architecture_for(data, task, cell.model, cell.options).build(run.seed)
+    checkpoint = _checkpoint(checkpoints, run.key) if isinstance(data, PackedGraphs) else None
+    return Trial(model, parts, task, run.seed, checkpoint)
+
+
+def _checkpoint(folder: Path, key: str) -> CheckpointFile:
+    return CheckpointFile(folder / f"{key}.safetensors", {"run": key}, CHECKPOINT_SECONDS)
+
+
+def _line(run: Run, trial: Trial, fabric: "Fabric", how: How, seconds: float) -> Line:
+    return {
+        "key": run.key,
+        **run.cell.facts(),
+        "split_hash": trial.split.hash,
+        "split_seed": trial.split.seed,
+        "seed": run.seed,
+        "seconds": round(seconds, 3),
+        "hardware": hardware(fabric.device.type),
+        "precision": how.precision,
+        "versions": versions(),
+        "commit": commit(),
+        "finished_at": datetime.now(UTC).isoformat(timespec="microseconds"),
+    }
+
+
+def _measured(
+    trial: Trial, outcome: Outcome, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
+) -> dict[str, Any]:
+    fitted = outcome.fitted
+    assert fitted is not None
+    by_target: dict[str, dict[str, float]] = {"test": fitted.by_target}
+    if isinstance(trial.task, Regression) and len(trial.task.targets) > 1:
+        by_target = _errors_by_target(trial, data, recipe, fabric)
+    return {
+        "metrics": fitted.metrics,
+        "by_target": by_target,
+        "best_epoch": fitted.best_epoch,
+        "epochs": fitted.epochs,
+        "stopped": fitted.stopped,
+    }
+
+
+@torch.no_grad()
+def _errors_by_target(
+    trial: Trial, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
+) -> dict[str, dict[str, float]]:
+    """Mean absolute errors of the fitted model on validation and test items; a name that comes twice is numbered."""
+    model = trial.model.to(fabric.device).eval()
+    examples = examples_of(model, data, fabric.device)
+    names = _numbered(trial.task.targets)
+    errors = {}
+    for part in ("val", "test"):
+        steps = examples.steps(getattr(trial.split, part), recipe.batch_size)
+        differences = [
+            (trial.task.predicted(model(step.inputs)[step.rows].float()).double() - step.y.double()).abs()
+            for step in steps
+        ]
+        errors[part] = dict(zip(names, torch.cat(differences).nanmean(0).tolist(), strict=True))
+    return errors
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """`a, b, a` becomes `a, b, a#2`."""
+    count = dict.fromkeys(names, 0)
+    numbered = []
+    for name in names:
+        count[name] += 1
+        numbered.append(name if count[name] == 1 else f"{name}#{count[name]}")
+    return numbered
+
+
+@lru_cache(maxsize=1)
+def _loaded(dataset: str, options: tuple[tuple[str, Any], ...], data_dir: Path | None) -> Data | PackedGraphs:
+    """The data, or so many of its graphs, evenly spread; kept, since the next cell mostly has the same."""
+    given = dict(options)
+    count = given.pop("molecules", None)
+    data = load(dataset, data_dir=data_dir, **given)
+    return data if count is None else some_graphs(data, count)
+
+
+def some_graphs(graphs: PackedGraphs, count: int) -> PackedGraphs:
+    """Evenly spread over the whole set, which is ordered by size."""
+    if not 1 <= count <= len(graphs):
+        raise ValueError(f"{graphs.name} has {len(graphs):,} graphs: {count:,} of them cannot be taken")
+    numbers = [i * len(graphs) // count for i in range(count)]
+    return pack([graphs[i] for i in numbers], graphs.name, **{key: graphs.about[key] for key in KEPT})

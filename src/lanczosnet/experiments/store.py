@@ -1,0 +1,226 @@
+"""Result lines on disk: safe against kills, and against any number of workers that share the folder.
+
+A store `results/table` is the folder `results/table/` and, once it was merged, the file `results/table.jsonl`. Every
+worker appends to a file of its own in the folder, whole lines at a time: nobody waits for a lock, and nothing can be
+interleaved, on a network file system neither. Reading takes all files together. What a worker is at is said by a claim:
+a file that only one process can create, and whose date it renews while it lives.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lanczosnet.graphs.files import replacing
+
+Line = dict[str, Any]
+
+BEAT = 10.0  # seconds between two signs of life
+STALE = 120.0  # seconds without one after which a claim is another's to take
+
+
+class StoreError(ValueError):
+    """A store cannot be read or merged; the message says why and what to do."""
+
+
+class Store:
+    """The lines of a table, by key; see above."""
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.folder = path.with_suffix("") if path.suffix == ".jsonl" else path
+        self.file = self.folder.parent / f"{self.folder.name}.jsonl"
+        self.checkpoints = self.folder / "checkpoints"  # of runs that are not finished; the runner's
+        self._claims = self.folder / "claims"
+        self._lines: dict[str, Line] = {}
+        self._read: dict[Path, tuple[int, int]] = {}  # which file it was, and how many of its bytes are in `_lines`
+        self._own: int | None = None
+
+    def lines(self) -> dict[str, Line]:
+        """Every finished run by its key; lines that were added since the last call are read, and no others."""
+        paths = [self.file, *sorted(self.folder.rglob("*.jsonl"))]
+        for path in paths:
+            if path.is_file():
+                self._take_in(path)
+        return self._lines
+
+    def append(self, line: Line) -> None:
+        """One write of one line; it is on the disk when this returns."""
+        if self._own is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"  # see `_is_over`
+            self._own = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        data = as_text(line).encode()
+        while data:  # a full disk or a signal may cut a write short
+            data = data[os.write(self._own, data) :]
+        os.fsync(self._own)
+
+    @contextmanager
+    def claiming(self, keys: Iterable[str]) -> Iterator[list[str]]:
+        """Those of the keys that no living worker is at; they are this process' until the block ends."""
+        held = {key: path for key in keys if (path := self._claim(key))}
+        over = threading.Event()
+        heart = threading.Thread(target=_beat, args=(list(held.values()), over), daemon=True)
+        heart.start()
+        try:
+            yield list(held)
+        finally:
+            over.set()
+            heart.join()
+            for key in held:
+                for path in self._claims.glob(f"{key}.*"):
+                    path.unlink(missing_ok=True)
+
+    def running(self) -> set[str]:
+        """The keys that living workers are at."""
+        return {path.stem for path in self._claims.glob("*.*") if _is_alive(path)}
+
+    def merge(self, others: Iterable["Store"] = ()) -> int:
+        """Write the lines of this and the other stores, each once and in order, to the one file of this store."""
+        if alive := self.running():
+            raise StoreError(f"{len(alive)} runs of {self.folder} are under way: merge when their workers are done")
+        parts = [path for path in self.folder.glob("*.jsonl") if _is_over(path)]
+        lines = best_of([line for store in (self, *others) for line in store.lines().values()])
+        with replacing(self.file) as temporary:
+            temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
+        for path in (*parts, *self._claims.glob("*")):  # claims of workers that were killed
+            path.unlink()
+        for folder in (self._claims, self.checkpoints, self.folder):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        self._lines, self._read = {}, {}
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+        return len(lines)
+
+    def _take_in(self, path: Path) -> None:
+        known, begin = self._read.get(path, (0, 0))
+        with path.open("rb") as stream:
+            file = os.fstat(stream.fileno()).st_ino
+            begin = begin if file == known else 0  # another process may have merged, and replaced it
+            stream.seek(begin)
+            data = stream.read()
+        whole = data[: data.rfind(b"\n") + 1]  # the rest was torn by a kill, or is just being written
+        found = [_parsed(text, path) for text in whole.splitlines()]
+        self._lines = best_of([*self._lines.values(), *found]) if found else self._lines
+        self._read[path] = file, begin + len(whole)
+
+    def _claim(self, key: str) -> Path | None:
+        """A claim of a dead worker is not removed but outnumbered: only one process can create the next number."""
+        self._claims.mkdir(parents=True, exist_ok=True)
+        earlier = sorted(self._claims.glob(f"{key}.*"), key=_number)
+        if earlier and _is_alive(earlier[-1]):
+            return None
+        path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        except FileExistsError:
+            return None
+        os.write(handle, json.dumps({"host": socket.gethostname(), "process": os.getpid()}).encode())
+        os.close(handle)
+        return path
+
+
+def best_of(lines: Iterable[Line]) -> dict[str, Line]:
+    """One line for each key: the first success, or else the last failure; the same in whatever order they come."""
+    best: dict[str, Line] = {}
+    for line in lines:
+        other = best.get(line["key"])
+        if other is None or _is_better(line, other):
+            best[line["key"]] = line
+    return best
+
+
+def select(lines: Iterable[Line], **wanted: Iterable[Any] | None) -> list[Line]:
+    """The lines whose fields have one of the wanted values; None wants all: `select(lines, model=["gcn"])`."""
+    limits = {name: set(values) for name, values in wanted.items() if values is not None}
+    return [line for line in lines if all(line[name] in values for name, values in limits.items())]
+
+
+def as_text(line: Line) -> str:
+    """One line; floats as Python prints them, which reads back the same."""
+    return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _is_better(line: Line, other: Line) -> bool:
+    if ("error" in line) != ("error" in other):
+        return "error" in other
+    is_earlier = (line["finished_at"], as_text(line)) < (other["finished_at"], as_text(other))
+    return is_earlier != ("error" in line)
+
+
+def _order(line: Line) -> tuple[Any, ...]:
+    return (
+        line["table"],
+        line["recipe"],
+        line["dataset"],
+        line["split"],
+        -(line["fraction"] or 1.0),
+        line["model"],
+        line["label"],
+        line["cell"],
+        line["seed"],
+    )
+
+
+def _parsed(text: bytes, path: Path) -> Line:
+    try:
+        line = json.loads(text)
+        line["key"], line["finished_at"]
+    except (ValueError, KeyError, TypeError) as error:
+        shown = text[:60].decode(errors="replace")
+        raise StoreError(f"{path} has a line that is no result ({shown!r}): delete this line") from error
+    return line
+
+
+def _beat(paths: list[Path], over: threading.Event) -> None:
+    while not over.wait(BEAT):
+        for path in paths:
+            try:
+                os.utime(path)
+            except FileNotFoundError:  # taken over
+                continue
+
+
+def _is_alive(path: Path) -> bool:
+    """Whether a claim was renewed lately and, where this can be known, its process exists."""
+    try:
+        age = time.time() - path.stat().st_mtime
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    if age > STALE:
+        return False
+    owner = json.loads(text) if text.endswith("}") else {}  # empty between its creation and its first write
+    return owner.get("host") != socket.gethostname() or _exists(owner["process"])
+
+
+def _is_over(part: Path) -> bool:
+    """Whether no living worker can still write to this file: between two claims it may have none, and be alive."""
+    host, _, process = part.stem.rpartition("-")[0].rpartition("-")
+    if not process.isdigit():
+        return True
+    if host == socket.gethostname():
+        return int(process) == os.getpid() or not _exists(int(process))
+    return time.time() - part.stat().st_mtime > STALE
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _number(path: Path) -> int:
+    return int(path.suffix[1:])

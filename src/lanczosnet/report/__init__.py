@@ -1,0 +1,6 @@
+"""Plain records of results -> tables beside the published numbers. Reads no model and loads no torch."""
+
+from lanczosnet.report.formats import FORMATS, render
+from lanczosnet.report.table import Cell, Comparison, Table
+
+__all__ = ["FORMATS", "Cell", "Comparison", "Table", "render"]

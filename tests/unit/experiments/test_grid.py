@@ -1,0 +1,161 @@
+"""Grids: which cells a table has, and what the key of a run is made of."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecules, row_with
+from lanczosnet.experiments.grid import TITLES, Cell
+from lanczosnet.experiments.published import published
+from lanczosnet.models import MODELS
+from lanczosnet.training import RECIPES, Recipe
+from lanczosnet.training.architecture import option_names
+
+CELL = Cell("citation", "cora", "uniform", 0.03, "gcn", {"hidden_channels": 64}, "paper", {"epochs": 300})
+
+
+def test_table_1_has_twelve_rows_eleven_networks_and_ten_seeds():
+    grid = citation.grid()
+    assert len({(cell.dataset, cell.split, cell.fraction) for cell in grid.cells}) == 12
+    assert [cell.model for cell in grid.cells[:11]] == list(TITLES) == list(MODELS)
+    assert (len(grid.cells), len(grid.runs), grid.seeds) == (132, 1320, tuple(range(10)))
+    assert len({run.key for run in grid.runs}) == 1320
+
+
+def test_the_rows_of_table_1_are_those_that_were_published():
+    rows = {(row["dataset"], row["split"], row["fraction"]) for row in published("citation")}
+    assert rows == {(c.dataset, c.split, f"{c.fraction:.10g}" if c.fraction else "") for c in citation.grid().cells}
+    assert len(published("citation")) == 120  # no GPNN
+
+
+def test_the_stratified_protocol_has_eight_cells_of_a_hundred_splits():
+    grid = citation.grid("stratified", models=["lanczosnet"])
+    rows = {(row["dataset"], float(row["fraction"])): row for row in published("stratified")}
+    assert {(cell.dataset, cell.fraction) for cell in grid.cells} == set(rows)
+    assert len(grid.runs) == 800
+
+
+def test_table_2_shares_three_seeds_and_one_split():
+    grid = molecules.qm8_grid()
+    assert grid.seeds == (1234, 5678, 9012)
+    assert {run.cell.seed_of_split(run.seed) for run in grid.runs} == {0}
+    assert [cell.model for cell in grid.cells] == list(MODELS)
+    assert {cell.data_options["tasks"] for cell in grid.cells} == {16}
+
+
+def test_the_fifteen_rows_of_table_3_are_fourteen_cells():
+    grid = molecules.ablation_grid()
+    assert len(published("ablation")) == 15
+    assert len(grid.cells) == 14
+    labels = [molecules.ablation_label(row) for row in published("ablation")]
+    assert labels[2] == labels[6] == "one-hot, long 10 20 30, K 20"
+    options = {cell.label: cell.options for cell in grid.cells}
+    assert options["one-hot, short 1 2 3"]["long_scales"] == ()
+    assert options["one-hot, 5-MLP, short 3 5 7, long 10 20 30, K 20"]["filter_channels"] == (128,) * 5
+    assert options["one-hot, long 10 20 30, K 40"]["num_steps"] == 40
+    assert options["one-hot, long 10 20 30, K 40"]["spectral_filter"] == "power"
+    kernel = options["one-hot, kernel, 3-MLP, short 3 5 7, long 10 20 30, K 20"]
+    assert (kernel["kernel_channels"], kernel["node_input"]) == ((128,) * 3, "one-hot")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_option_of_every_cell_is_one_of_its_network(recipe):
+    grids = [citation.grid(recipe=recipe), molecules.qm8_grid(recipe), molecules.ablation_grid(recipe)]
+    for cell in [cell for grid in grids for cell in grid.cells]:
+        assert set(cell.options) <= set(option_names(cell.model)), cell.name
+        assert cell.settings["stop_window"] == 0
+        assert cell.settings["choose_by"] == "metric"
+
+
+CHANGES = [
+    {"dataset": "pubmed"},
+    {"data_options": {"molecules": 5}},
+    {"split": "stratified"},
+    {"fraction": 0.01},
+    {"model": "gat"},
+    {"options": {"hidden_channels": 32}},
+    {"settings": {"epochs": 100}},
+    {"split_seed": 0},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: next(iter(change)))
+def test_whatever_determines_a_result_changes_its_key(change):
+    other = replace(CELL, **change)
+    assert other.key != CELL.key
+    assert other.run(0).key != CELL.run(0).key
+
+
+def test_names_do_not_change_a_key_and_seeds_do():
+    assert replace(CELL, table="other", label="x", recipe="mine").key == CELL.key
+    assert CELL.run(0).key != CELL.run(1).key
+
+
+def test_a_key_is_the_same_in_every_process_and_version():
+    assert CELL.key == "b2bae045d7f3bcf6"
+    assert replace(CELL, options={"hidden_channels": 64}).run(3).key == "a725a0056b7d5247"
+    assert json.loads(json.dumps(CELL.facts()))["cell"] == CELL.key
+
+
+def test_settings_that_are_as_by_default_are_not_in_a_key():
+    """So their defaults must stay; a new setting may only be added with a default that switches it off."""
+    assert (
+        replace(CELL, settings=Recipe(learning_rate=0.1).settings()).key
+        == replace(CELL, settings={"learning_rate": 0.1}).key
+    )
+    kept = {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 0.0, "epochs": 200, "batch_size": 64}
+    kept |= {"regression_loss": "mse", "warmup_epochs": 0.0, "decay": "none", "clip_norm": 0.0, "averaging": 0.0}
+    kept |= {"views": 1, "consistency": 0.0, "consistency_warmup_epochs": 0.0, "temperature": 0.5, "confidence": 0.0}
+    kept |= {"stop_window": 0, "patience": 0, "choose_by": "metric"}
+    assert kept.items() <= Recipe().settings().items()
+
+
+def test_parts_of_a_table_are_chosen_by_name():
+    grid = citation.grid(datasets=["pubmed", "cora"], splits=["public", "0.1%"], models=["gat", "gcn"], seeds=[4])
+    assert [cell.name for cell in grid.cells] == [
+        "cora public gcn",
+        "cora public gat",
+        "pubmed public gcn",
+        "pubmed public gat",
+        "pubmed 0.1% gcn",
+        "pubmed 0.1% gat",
+    ]
+    assert [run.seed for run in grid.runs] == [4] * 6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ({"datasets": ["coar"]}, "no data set 'coar' here; known are cora"),
+        ({"models": ["gnc"]}, "no model 'gnc' here; known are gcnfp"),
+        ({"datasets": ["cora"], "splits": ["0.3%"]}, "no split '0.3%' here; known are public, 3%, 1%, 0.5%"),
+        ({"protocol": "random"}, "no protocol 'random'; known are paper, stratified"),
+        ({"recipe": "old"}, "no recipe 'old'"),
+        ({"settings": {"epohcs": 3}}, "no setting 'epohcs'"),
+    ],
+)
+def test_a_wrong_name_lists_the_right_ones(wrong, right):
+    with pytest.raises(ValueError, match=right):
+        citation.grid(**wrong)
+
+
+def test_shards_are_the_whole_and_do_not_overlap():
+    grid = citation.grid()
+    names = [cell.name for number in (1, 2, 3) for cell in grid.shard(number, 3).cells]
+    assert sorted(names) == sorted(cell.name for cell in grid.cells)
+    with pytest.raises(ValueError, match="shard 4/3 does not exist"):
+        Grid(grid.cells, grid.seeds).shard(4, 3)
+
+
+def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
+    own = Row("citation", "lanczosnet", {"hidden_channels": 256}, variant="modern", settings={"patience": 30})
+    monkeypatch.setattr(hyperparameters, "ROWS", (*hyperparameters.ROWS, own))
+    assert row_with("modern", "citation", "lanczosnet") is own
+    assert row_with("paper", "citation", "lanczosnet").variant == ""
+    assert row_with("modern", "citation", "gcn").variant == ""
+    modern = citation.grid(recipe="modern", models=["lanczosnet"]).cells[0]
+    assert modern.options == {"hidden_channels": 256}
+    assert modern.settings["patience"] == 30
+    changed = citation.grid(recipe="modern", models=["lanczosnet"], settings={"patience": 5}).cells[0]
+    assert changed.settings["patience"] == 5

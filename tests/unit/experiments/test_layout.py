@@ -1,0 +1,90 @@
+"""From result lines to records of a table."""
+
+import pytest
+
+from lanczosnet.experiments import citation, molecules
+from lanczosnet.experiments.published import published
+
+
+def line(cell, seed=0, finished="2020", error=None, **metrics):
+    made = {"key": cell.run(seed).key, **cell.facts(), "seed": seed, "seconds": 2.0, "finished_at": finished}
+    return made | ({"error": error} if error else metrics)
+
+
+def accuracy(value):
+    return {"metrics": {"test": {"accuracy": value}}}
+
+
+def test_each_cell_has_its_mean_and_the_published_number():
+    grid = citation.grid(datasets=["cora"], splits=["public", "1%"], models=["gcn", "gpnn"], seeds=[0, 1])
+    lines = [line(run.cell, run.seed, **accuracy(0.8 + run.seed / 100)) for run in grid.runs]
+    filled = citation.layout().filled(lines)
+    assert [(tuple(cell["row"]), cell["column"]) for cell in filled["cells"]] == [
+        (("Cora", "public"), "GCN"),
+        (("Cora", "public"), "GPNN"),
+        (("Cora", "1%"), "GCN"),
+        (("Cora", "1%"), "GPNN"),
+    ]
+    first, gpnn = filled["cells"][:2]
+    assert first["values"] == pytest.approx([80.0, 81.0])
+    assert first["references"] == [{"name": "published", "mean": 80.5, "deviation": 0.8, "runs": 10}]
+    assert gpnn["references"] == []
+    assert filled["seconds"] == 16.0
+    assert filled["notes"] == ["Recipe paper, 200 epochs at most, 2 seeds."]
+
+
+def test_a_failed_run_is_counted_and_not_averaged():
+    (cell,) = citation.grid(datasets=["cora"], splits=["public"], models=["gcn"]).cells
+    filled = citation.layout().filled([line(cell, 0, **accuracy(0.8)), line(cell, 1, error="diverged")])
+    assert filled["cells"][0]["values"] == [80.0]
+    assert filled["cells"][0]["failed"] == filled["failed"] == 1
+
+
+def test_of_two_configurations_the_one_that_ran_last_counts():
+    old, new = (
+        citation.grid(datasets=["cora"], splits=["public"], models=["gcn"], settings={"epochs": n}).cells[0]
+        for n in (10, 20)
+    )
+    lines = [
+        line(new, 0, "2021", **accuracy(0.8)),
+        line(old, 0, "2020", **accuracy(0.1)),
+        line(old, 1, **accuracy(0.2)),
+    ]
+    filled = citation.layout().filled(lines)
+    assert filled["cells"][0]["values"] == [80.0]
+    assert "2 runs with settings that have since changed are left out." in filled["notes"]
+
+
+def test_modern_on_the_public_split_is_compared_with_higher_marks():
+    (cell,) = citation.grid(recipe="modern", datasets=["cora"], splits=["public"], models=["lanczosnet"]).cells
+    references = citation.layout("modern").filled([line(cell, **accuracy(0.8))])["cells"][0]["references"]
+    assert [(r["name"], r["mean"]) for r in references] == [("published", 79.5), ("aim", 84.0), ("GRAND", 85.4)]
+
+
+def test_stratified_cells_are_compared_with_truncated_krylov():
+    grid = citation.grid("stratified", models=["lanczosnet"], seeds=[0])
+    filled = citation.layout().filled([line(cell, **accuracy(0.8)) for cell in grid.cells])
+    found = {tuple(cell["row"]): cell["references"][0]["mean"] for cell in filled["cells"]}
+    assert found["Cora", "0.5% stratified"] == 74.1
+    assert sorted(found.values()) == sorted(float(row["mean"]) for row in published("stratified"))
+
+
+def test_table_2_has_the_means_over_16_and_over_12_tasks():
+    (cell,) = molecules.qm8_grid(models=["lanczosnet"]).cells
+    by_target = {"test": {"a": 0.01, "b": 0.03, "b#2": 0.5}}
+    found = line(cell, metrics={"val": {"mae": 0.011}, "test": {"mae": 0.012}}, by_target=by_target)
+    cells = {c["column"]: c for c in molecules.qm8_layout().filled([found])["cells"]}
+    assert cells["validation"]["values"] == pytest.approx([11.0])
+    assert cells["test"]["values"] == pytest.approx([12.0])
+    assert cells["test, 12 tasks"]["values"] == pytest.approx([20.0])
+    assert cells["test"]["references"] == [{"name": "published", "mean": 9.58, "deviation": 0.14, "runs": 3}]
+
+
+def test_one_cell_stands_in_two_rows_of_table_3():
+    grid = molecules.ablation_grid(seeds=[0])
+    lines = [line(cell, metrics={"val": {"mae": i / 1000}}) for i, cell in enumerate(grid.cells)]
+    filled = molecules.ablation_layout().filled(lines)
+    assert len(filled["cells"]) == 15
+    assert filled["runs"] == 14
+    assert filled["cells"][2]["values"] == filled["cells"][6]["values"] == [2.0]
+    assert [c["references"][0]["mean"] for c in filled["cells"]] == [float(r["mean"]) for r in published("ablation")]

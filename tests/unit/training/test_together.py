@@ -1,0 +1,131 @@
+"""Several runs at once do what each does alone, and on a GPU a replayed step does what a called one does."""
+
+import pytest
+import torch
+
+from lanczosnet.models import GCN, MODELS
+from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of
+from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.examples import examples_of
+from lanczosnet.training.trainer import Called, Replayed, Trainer
+from training_builders import SMALL, communities, halves, packed_molecules
+from waiting import Waits
+
+SIZES = {"hidden_channels": 16, "num_layers": 2}
+
+
+def trials_of(data, seeds, name="lanczosnet", options=SMALL | {"dropout": 0.5}):
+    trials = []
+    for seed in seeds:
+        parts = halves(data, seed)
+        task = task_of(data, parts.train)
+        trials.append(Trial(architecture_for(data, task, name, options).build(seed), parts, task, seed))
+    return trials
+
+
+def losses_of(report):
+    return [report.train_loss, report.val_loss]
+
+
+@pytest.mark.parametrize("data", [communities(), packed_molecules()], ids=["nodes", "graphs"])
+def test_each_run_does_what_it_does_alone(data, device):
+    fabric = fabric_for(device.type)
+    chosen = recipe("modern", "node", {"epochs": 5, "batch_size": 16})
+    together = {seed: [] for seed in (3, 4, 5)}
+    outcomes = fit_together(
+        trials_of(data, together), data, chosen, fabric=fabric,
+        on_epoch=lambda place, report: together[3 + place].append(losses_of(report)),
+    )  # fmt: skip
+    for seed, outcome in zip(together, outcomes, strict=True):
+        (trial,) = trials_of(data, [seed])
+        alone = []
+        fitted = fit(
+            trial.model, data, trial.split, trial.task, chosen, seed=seed, fabric=fabric,
+            on_epoch=lambda report, alone=alone: alone.append(losses_of(report)),
+        )  # fmt: skip
+        assert torch.allclose(torch.tensor(together[seed]), torch.tensor(alone), rtol=1e-4)
+        assert outcome.fitted.metrics["test"] == pytest.approx(fitted.metrics["test"], rel=0.05)
+        assert outcome.seconds > 0
+    assert together[3] != together[4]
+
+
+def test_a_run_that_diverges_leaves_the_others_alone():
+    data = communities()
+    trials = trials_of(data, [0, 1, 2])
+    torch.nn.init.constant_(next(trials[1].model.parameters()), float("nan"))
+    ended = []
+    outcomes = fit_together(
+        trials, data, recipe("paper", "node", {"epochs": 2}), fabric=fabric_for("cpu"),
+        on_end=lambda place, outcome: ended.append(place),
+    )  # fmt: skip
+    assert ended == [0, 1, 2]
+    assert [outcome.error is None for outcome in outcomes] == [True, False, True]
+    assert isinstance(outcomes[1].error, DivergenceError)
+    assert outcomes[1].fitted is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("data", [communities(), packed_molecules()], ids=["nodes", "graphs"])
+def test_no_step_would_wait_for_a_gpu(name, data):
+    options = SIZES | ({"exact_up_to": 32, "reorthogonalize": False} if name == "adalanczosnet" else {})
+    (trial,) = trials_of(data, [0], name, options)
+    fabric = fabric_for("cpu")
+    examples = examples_of(trial.model, data, fabric.device)
+    if not examples.is_fixed:
+        pytest.skip(f"{name} takes batches of graphs as they come")
+    chosen = recipe("paper", trial.task.level)
+    trainer = Trainer(trial.model, examples, trial.split, trial.task, chosen, 0, fabric)
+    items = trial.split.train[:8]
+    trainer.loss(examples.step(items)).backward()
+    with Waits() as waits:
+        trainer.loss(examples.step(items)).backward()
+    assert not waits.found
+
+
+def test_no_trials_no_outcomes():
+    assert fit_together([], communities(), recipe("paper", "node")) == []
+
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a CUDA device")
+
+
+def a_few_epochs(data, name, way, options, **settings):
+    """The losses of a run on the GPU in this way, and whether the way was taken."""
+    fabric = fabric_for("cuda")
+    (trial,) = trials_of(data, [0], name, options)
+    trial.model.to(fabric.device)
+    chosen = recipe("modern", "node", {"epochs": 6, "batch_size": 16, **settings})
+    trainer = Trainer(
+        trial.model, examples_of(trial.model, data, fabric.device), trial.split, trial.task, chosen, 0, fabric
+    )
+    trainer.may_replay = trainer.may_replay and way is Replayed
+    values = []
+    for _ in range(6):
+        queued = trainer.queue_epoch()
+        with trainer.place:
+            values.append(queued.tolist())
+        trainer.conclude_epoch(values[-1])
+    return torch.tensor(values), isinstance(trainer.way, way)
+
+
+@needs_cuda
+@pytest.mark.parametrize("name", MODELS)
+def test_a_replayed_step_does_what_a_called_one_does(name):
+    options = SIZES | {"dropout": 0.5}
+    called, _ = a_few_epochs(communities(), name, Called, options)
+    replayed, is_replayed = a_few_epochs(communities(), name, Replayed, options)
+    assert is_replayed
+    assert torch.allclose(called, replayed, rtol=1e-3)
+
+
+@needs_cuda
+def test_a_model_that_waits_for_the_host_is_called(monkeypatch):
+    original = GCN.forward
+    monkeypatch.setattr(GCN, "forward", lambda self, data: _with_a_wait(original(self, data)))
+    values, is_replayed = a_few_epochs(communities(), "gcn", Replayed, SIZES)
+    assert not is_replayed
+    assert torch.isfinite(values).all()
+
+
+def _with_a_wait(output):
+    return output if float(output.detach().abs().sum()) >= 0 else -output
