@@ -19,8 +19,8 @@ from lanczosnet.layers.spectrum import EdgeTypeOperators
 class Coordinates(Protocol):
     """How a signal on the nodes becomes one of K coordinates per graph, and back."""
 
-    def transform(self, signal: Tensor) -> Tensor:
-        """Q^T X: `[..., node, channel]` -> `[..., step, channel]`."""
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        """Q^T X W_i for all i: `[..., node, in]`, `[scale, in, out]` -> `[..., scale, step, out]`."""
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         """Q Y: `[..., step, channel]` -> `[..., node, channel]`, zero on nodes outside this part of the graph."""
@@ -40,8 +40,8 @@ class Core(NamedTuple):
 class NodeCoordinates:
     """Q = I: a dense batch of small graphs, as it is."""
 
-    def transform(self, signal: Tensor) -> Tensor:
-        return signal
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        return signal.unsqueeze(-3) @ weights
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         return coefficients
@@ -53,8 +53,9 @@ class BlockCoordinates:
     def __init__(self, layout: BlockLayout) -> None:
         self.layout = layout
 
-    def transform(self, signal: Tensor) -> Tensor:
-        return self.layout.pad(signal)
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        products = signal @ weights.movedim(0, 1).flatten(1)  # before padding: features are often many, outputs few
+        return self.layout.pad(products).unflatten(-1, (len(weights), -1)).movedim(-2, -3)
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         return self.layout.unpad(coefficients)
@@ -66,8 +67,8 @@ class BasisCoordinates:
     def __init__(self, basis: Tensor) -> None:
         self.basis = basis
 
-    def transform(self, signal: Tensor) -> Tensor:
-        return self.basis.mT @ signal
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        return (self.basis.mT @ signal).unsqueeze(-3) @ weights
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         return self.basis @ coefficients
@@ -81,9 +82,10 @@ class RaggedCoordinates:
         self.segment = segment
         self.num_segments = num_segments
 
-    def transform(self, signal: Tensor) -> Tensor:
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
         zeros = signal.new_zeros(self.num_segments, signal.shape[-1])
-        return torch.stack([zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors], 1)
+        steps = [zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors]
+        return torch.stack(steps, 1).unsqueeze(-3) @ weights
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         steps = zip(self.vectors, coefficients.unbind(1), strict=True)
@@ -99,8 +101,8 @@ class SubsetCoordinates:
         self.graphs = graphs
         self.num_graphs = num_graphs
 
-    def transform(self, signal: Tensor) -> Tensor:
-        return self.inner.transform(signal[self.graphs])
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        return self.inner.weighted(signal[self.graphs], weights)
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         signal = self.inner.inverse(coefficients)
@@ -297,7 +299,7 @@ class AdaLanczosConv(nn.Module):
             parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
         if len(long) and self.filter is not None:
             for core in spectrum.cores:
-                mixed = _mixed(_filtered(self.filter, core), core.coordinates.transform(x), long)
+                mixed = _mixed(_filtered(self.filter, core), core.coordinates.weighted(x, long))
                 parts.append(core.coordinates.inverse(mixed))
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
@@ -313,8 +315,7 @@ def _filtered(chosen: nn.Module, core: Core) -> Tensor:
     return chosen(core.matrix) if core.eigen is None else chosen(core.matrix, core.eigen)
 
 
-def _mixed(filters: Tensor, coefficients: Tensor, weights: Tensor) -> Tensor:
-    """sum_i F_i C W_i as two products: `[..., scale, step, step]`, `[..., step, in]`, `[scale, in, out]`."""
-    weighted = coefficients.unsqueeze(-3) @ weights  # [..., scale, step, out]
+def _mixed(filters: Tensor, weighted: Tensor) -> Tensor:
+    """sum_i F_i C W_i as one product: `[..., scale, step, step]`, `[..., scale, step, out]` -> `[..., step, out]`."""
     wide = filters.movedim(-3, -2).flatten(-2)  # [..., step, scale x step]
     return wide @ weighted.flatten(-3, -2).to(wide.dtype)
