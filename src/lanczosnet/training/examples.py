@@ -32,7 +32,8 @@ class Examples(Protocol):
     `is_fixed` says that the shapes of a step depend on the number of its items alone.
     """
 
-    is_fixed: bool
+    @property
+    def is_fixed(self) -> bool: ...
 
     def step(self, items: Tensor) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
@@ -89,8 +90,12 @@ class ManyGraphs:
             self.graphs = _with_precomputed(model, self.graphs)
             for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
                 prepared(model, self.graphs.batch(numbers), validate=True)
-        self.is_fixed = self.blocks is not None  # other batches have as many nodes and edges as their graphs
         self.y = self.graphs.graph.get("y")
+        self.same_shape = device.type != "cpu"  # of all batches of so many graphs; a CPU would rather leave padding out
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.blocks is not None and self.same_shape
 
     def step(self, items: Tensor) -> Step:
         assert self.y is not None
@@ -116,7 +121,7 @@ class ManyGraphs:
     def _inputs(self, shares: list[Tensor], batch_size: int) -> Iterator[Any]:
         """What the model takes for the graphs of each share."""
         if self.blocks is not None:
-            return (self.blocks.gather(share) for share in shares)
+            return (self.blocks.gather(share, same_shape=self.same_shape) for share in shares)
         order = torch.cat(shares) if shares else torch.zeros(0, dtype=torch.long)
         batches = self.graphs.batches(batch_size, order)
         return (prepared(self.model, batch, validate=False) for batch in batches)

@@ -3,13 +3,13 @@
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.data import Data
 
 from graph_builders import generator
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, model
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
+from waiting import Waits
 
 TYPED = {"node_input": "learned", "embedding_channels": 6, "num_edge_types": NUM_EDGE_TYPES, "readout": "gated"}
 
@@ -202,28 +202,6 @@ def test_weights_per_degree_and_sampled_neighbours_have_no_blocks() -> None:
     assert network("graphsage", num_neighbors=12).prepare_all(graphs) is not None
 
 
-class Asked(TorchDispatchMode):
-    """Which operations bring a number, or a shape that depends on numbers, from the device to the host."""
-
-    WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "repeat_interleave", "unique", "bincount", "equal")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[str] = []
-
-    def __torch_dispatch__(self, operation, types, arguments=(), options=None):
-        name = operation._schema.name.removeprefix("aten::")
-        by_mask = name.startswith("index") and any(
-            isinstance(i, Tensor) and i.dtype == torch.bool
-            for argument in arguments
-            if isinstance(argument, list | tuple)
-            for i in argument
-        )
-        if name in self.WAITING or name.startswith("_unique") or by_mask:
-            self.found.append(name)
-        return operation(*arguments, **(options or {}))
-
-
 STEPS = {
     **{name: {} for name in MODELS},
     "adalanczosnet": {"exact_up_to": 12},
@@ -237,16 +215,17 @@ STEPS = {
 def test_a_step_on_blocks_of_one_shape_never_waits_for_the_device(name: str, readout: str) -> None:
     chosen = network(name.split(",")[0], readout=readout, **STEPS[name])
     blocks = chosen.prepare_all(in_float64(molecules()))
-    with Asked() as asked:
-        chosen(blocks.gather(torch.tensor([4, 2, 1]), same_shape=True)).square().sum().backward()
-    assert asked.found == []
+    numbers = torch.tensor([4, 2, 1])
+    with Waits() as waits:
+        chosen(blocks.gather(numbers, same_shape=True)).square().sum().backward()
+    assert not waits.found
 
 
-def test_blocks_without_padding_are_found_out_to_ask() -> None:
-    blocks = network("gcn").prepare_all(in_float64(molecules()))
-    with Asked() as asked:
-        blocks.gather(torch.tensor([4, 2, 1]), same_shape=False)
-    assert set(asked.found) == {"_local_scalar_dense", "nonzero"}
+def test_blocks_without_padding_are_found_out_to_wait() -> None:
+    blocks, numbers = network("gcn").prepare_all(in_float64(molecules())), torch.tensor([4, 2, 1])
+    with Waits() as waits:
+        blocks.gather(numbers, same_shape=False)
+    assert set(waits.found) == {"_local_scalar_dense", "nonzero"}
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
