@@ -76,8 +76,12 @@ ROWS: tuple[Row, ...] = (
     Row(
         "citation",
         "ggnn",
-        {**_NODES, "aggregation": "sum", "dropout": 0.0},
-        why="The appendix names no dropout here. Messages are matrices, as in the cited work; it does not say.",
+        {**_NODES, "aggregation": "sum", "dropout": 0.0, "input_dropout": 0.5},
+        why=(
+            "The appendix names no dropout here. With some on the features the validation accuracy on Cora with 0.5 % "
+            "of labels is 50.1 % in place of 46.5 % (ten runs). Messages are matrices, as in the cited work; it does "
+            "not say."
+        ),
     ),
     Row("citation", "dcnn", {**_NODES, "scales": (1, 2, 5)}),
     Row("citation", "chebynet", {**_NODES, "polynomial_order": 5}),
@@ -85,10 +89,11 @@ ROWS: tuple[Row, ...] = (
     Row(
         "citation",
         "mpnn",
-        {**_NODES, "aggregation": "sum", "message_channels": ()},
+        {**_NODES, "aggregation": "sum", "message_channels": (), "both_ends": False, "input_dropout": 0.5},
         why=(
             "Neither says how many steps, how messages are aggregated or which function they are on one edge type: two "
-            "steps as GGNN, the sum of the cited work, and a linear function of both ends."
+            "steps as GGNN, and the cited work's sum and matrix, which is then GGNN with dropout. Linear functions of "
+            "both ends, as in the code for QM8, find 72 % on Cora's public split (ten runs)."
         ),
     ),
     Row("citation", "graphsage", {**_NODES, "num_neighbors": 500}),
@@ -125,10 +130,13 @@ ROWS: tuple[Row, ...] = (
             "num_steps": 20,
             "filter_channels": (128,),
             "spectral_filter": "anchored",
+            "initial_gain": 0.1,
         },
         why=(
             "The appendix has a plain MLP as the filter ('mlp'): its response at Ritz value zero passes unconverged "
-            "directions on as noise, and the network memorises. 'anchored' keeps the sizes and vanishes there."
+            "directions on as noise, and the network memorises. 'anchored' keeps the sizes and vanishes there. Nobody "
+            "says how weights start: at a tenth of Glorot's the validation accuracy with few labels is one to two "
+            "points higher than at Glorot's own (Cora and Citeseer, ten runs each)."
         ),
     ),
     Row(
@@ -141,8 +149,15 @@ ROWS: tuple[Row, ...] = (
             "num_steps": 20,
             "filter_channels": (128,),
             "spectral_filter": "anchored",
+            "exact_up_to": 32,
+            "initial_gain": 0.1,
         },
-        why="As LanczosNet's; the filter acts on the eigenvalues of T, which has a stable gradient.",
+        why=(
+            "As LanczosNet's; the filter acts on the eigenvalues of T, which has a stable gradient. The kernel "
+            "compares the features themselves: with a learned f_theta of 64 units the validation accuracy falls by 5 "
+            "points on Cora's public split and by 16 with 1 % of labels (ten runs). Components of up to 32 nodes are "
+            "filtered exactly."
+        ),
     ),
     Row(
         "qm8",

@@ -253,6 +253,7 @@ class AdaLanczosConv(nn.Module):
         num_long_scales: how many matrices the filter gives.
         num_edge_types: adds one hop per edge type.
         bias: add a bias.
+        gain: of the first weights, relative to Glorot's.
 
     Shapes:
         - **input:** `[..., node, in_channels]` and the graph's `AdaptiveSpectrum`; in padded blocks the operators of
@@ -270,8 +271,10 @@ class AdaLanczosConv(nn.Module):
         *,
         num_edge_types: int = 0,
         bias: bool = True,
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
+        self.gain = gain
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.short_scales = Scales(short_scales).finite
@@ -284,7 +287,7 @@ class AdaLanczosConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels))
+        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
         if self.filter is not None:

@@ -35,6 +35,7 @@ class LanczosConv(nn.Module):
         num_edge_types: adds one hop per edge type.
         inner_activation: applied to every block before the concatenation, which rules out the folding.
         bias: add a bias.
+        gain: of the first weights, relative to Glorot's.
 
     Shapes:
         - **input:** node features `(|V|, F_in)`, edge_index `(2, |E|)`, edge_weight `(|E|)` *(optional)*,
@@ -56,8 +57,10 @@ class LanczosConv(nn.Module):
         num_edge_types: int = 0,
         inner_activation: Callable[[Tensor], Tensor] | None = None,
         bias: bool = True,
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
+        self.gain = gain
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.short_scales = Scales(short_scales).finite
@@ -79,7 +82,7 @@ class LanczosConv(nn.Module):
 
     def reset_parameters(self) -> None:
         """Glorot for the concatenation's one weight matrix, zero for the bias."""
-        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels))
+        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
         if self.filter is not None:

@@ -64,8 +64,8 @@ class AdaLanczosNet(nn.Module):
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout: as in
-            `LanczosNet`.
+        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout,
+            initial_gain: as in `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -97,6 +97,7 @@ class AdaLanczosNet(nn.Module):
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
+        initial_gain: float = 1.0,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
@@ -123,7 +124,14 @@ class AdaLanczosNet(nn.Module):
             return _filter(tridiagonal_filter, spectral_filter, long_scales, num_steps, filter_channels)
 
         self.convolutions = nn.ModuleList(
-            AdaLanczosConv(*width, new_filter(), short_scales, len(long_scales), num_edge_types=num_edge_types)
+            AdaLanczosConv(
+                *width,
+                new_filter(),
+                short_scales,
+                len(long_scales),
+                num_edge_types=num_edge_types,
+                gain=initial_gain,
+            )
             for width in layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)

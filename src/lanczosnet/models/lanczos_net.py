@@ -48,6 +48,8 @@ class LanczosNet(nn.Module):
         dropout: after every activation, and on the input where `input_dropout` says so.
         input_dropout: on the node features.
         node_dropout: on all features of a node at once (random propagation).
+        initial_gain: of the convolutions' first weights, relative to Glorot's; small ones leave less of them in what a
+            shallow network learns from few labels.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -75,6 +77,7 @@ class LanczosNet(nn.Module):
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
+        initial_gain: float = 1.0,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
@@ -94,6 +97,7 @@ class LanczosNet(nn.Module):
                 filter_channels=filter_channels,
                 positive=positive,
                 num_edge_types=num_edge_types,
+                gain=initial_gain,
             )
             for width in layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
         )

@@ -9,9 +9,9 @@ from torch_geometric.utils import degree
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.affinity.operator import places_within
-from lanczosnet.layers.edge_types import Aggregation, Edges, PairMessages
-from lanczosnet.models.blocks import Blocks, ChannelInputs, EdgeBlocks, node_blocks
-from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, state_type
+from lanczosnet.layers.edge_types import Aggregation, Edges, NodeMessages, PairMessages
+from lanczosnet.models.blocks import Blocks, ChannelBlocks, ChannelInputs, EdgeBlocks, node_blocks
+from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks, state_type
 
 
 class MPNN(RecurrentNetwork):
@@ -27,6 +27,7 @@ class MPNN(RecurrentNetwork):
         num_layers: propagation steps.
         aggregation: "sum" or "mean" over neighbours.
         message_channels: hidden sizes of the message functions; none for linear ones.
+        both_ends: messages are functions of both ends of an edge; False for the cited work's, functions of the sender.
         **common: as in `CommonOptions`.
     """
 
@@ -41,14 +42,19 @@ class MPNN(RecurrentNetwork):
         *,
         aggregation: Aggregation = "mean",
         message_channels: Sequence[int] = (),
+        both_ends: bool = True,
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
         num_channels = 1 + self.num_edge_types
-        self.messages = PairMessages(hidden_channels, num_channels, message_channels, aggregation)
+        messages = PairMessages if both_ends else NodeMessages
+        self.messages = messages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
     def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        if isinstance(self.messages, NodeMessages):
+            channels = message_blocks(inputs, layout, self.messages.aggregation)
+            return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
         slots = [slotted(edges, inputs, layout, self.messages.aggregation) for edges in inputs.channels]
         return EdgeBlocks(
             **node_blocks(inputs.x, layout, slots[0][1].dtype),
