@@ -33,7 +33,7 @@ def power_filter(operator: Operator, signal: Tensor, scales: Sequence[int], weig
     if out_channels <= in_channels:
         return _horner(operator, signal, scales, weights)
     terms = power_terms(operator, signal, scales)
-    return sum((term @ weight for term, weight in zip(terms, weights, strict=True)), start=torch.zeros(()).to(signal))
+    return sum((term @ weight for term, weight in zip(terms, weights, strict=True)), start=signal.new_zeros(()))
 
 
 def _horner(operator: Operator, signal: Tensor, scales: Sequence[int], weights: Tensor) -> Tensor:
