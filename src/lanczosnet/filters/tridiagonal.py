@@ -33,22 +33,23 @@ class SpectralTridiagonalFilter(nn.Module):
         return matrix_function(matrix, self.response, eigen)
 
 
-def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor) -> Tensor:
+def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
     """What the filters of a network's layers make of the same matrices, `[graph, layer, scale, step, step]`.
 
-    Spectral filters share one decomposition, and their responses are one product.
+    Spectral filters share one decomposition, in `dtype`, and their responses are one product.
     """
     if not isinstance(filters[0], SpectralTridiagonalFilter):
         return torch.stack([chosen(matrix) for chosen in filters], 1)
     parts = [chosen.response for chosen in filters]
     if not isinstance(parts[0], LearnedFilter):  # nothing learned: all layers have the same
-        return filters[0](matrix).unsqueeze(1).expand(-1, len(filters), -1, -1, -1)
+        shared = matrix_function(matrix, parts[0], dtype=dtype)  # type: ignore[arg-type]
+        return shared.unsqueeze(1).expand(-1, len(filters), -1, -1, -1)
     scales = parts[0].scales
 
     def response(values: Tensor) -> Tensor:
         return responses(parts, powers(values, scales)).flatten(-2)  # type: ignore[arg-type]
 
-    return matrix_function(matrix, response).unflatten(1, (len(parts), len(scales)))
+    return matrix_function(matrix, response, dtype=dtype).unflatten(1, (len(parts), len(scales)))
 
 
 class VectorizedTridiagonalFilter(nn.Module):

@@ -224,7 +224,7 @@ class AdaLanczosNet(nn.Module):
         if not self.num_long_scales:
             return S.values.new_zeros(S.shape[0], len(filters), S.num_nodes, 0, S.num_nodes)
         if start is None:
-            return filtered_by_layer(filters, S.dense()).movedim(2, 3)
+            return filtered_by_layer(filters, S.dense(), dtype=S.dtype).movedim(2, 3)
         found = lanczos(S, start, self.num_steps, reorthogonalize=self.reorthogonalize, validate=False)
         Q = found.basis[:, None, None]
         return (Q @ filtered_by_layer(filters, tridiagonal_matrix(found)) @ Q.mT).movedim(2, 3)

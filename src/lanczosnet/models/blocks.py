@@ -61,6 +61,12 @@ class Blocks:
         cut = {key: _cut(getattr(self, key), names, width) for key, names in _axes(type(self)).items()}
         return replace(self, **{key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
 
+    def widened(self, multiple: int) -> Self:
+        """With so much more padding that rows are a multiple as long: on a GPU, products want them to be aligned."""
+        extra = -self.mask.shape[1] % multiple
+        axes = _axes(type(self))
+        return replace(self, **{key: _pad(value, axes[key], extra) for key, value in self.tensors().items()})
+
     def tensors(self) -> dict[str, Tensor]:
         """All that has a row for every graph."""
         return {key: getattr(self, key) for key in _axes(type(self))}
@@ -134,6 +140,12 @@ def _cut(value: Tensor, axes: Sequence[str], width: int) -> Tensor:
     for place, axis in enumerate(axes):
         value = value.narrow(place, 0, width) if axis == "node" else value
     return value
+
+
+def _pad(value: Tensor, axes: Sequence[str], extra: int) -> Tensor:
+    # Axes that the annotation leaves out are features, the last ones.
+    extras = [extra if axis == "node" else 0 for axis in axes] + [0] * (value.dim() - len(axes))
+    return torch.nn.functional.pad(value, [end for width in reversed(extras) for end in (0, width)])
 
 
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:

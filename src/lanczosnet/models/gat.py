@@ -1,7 +1,8 @@
 """GAT, graph attention networks (Velickovic et al., ICLR 2018)."""
 
 from collections.abc import Sequence
-from typing import Any, Unpack
+from dataclasses import dataclass
+from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,14 @@ from lanczosnet.layers.blocks import BlockOperators
 from lanczosnet.layers.edge_types import Edges
 from lanczosnet.models.blocks import Blocks, ChannelBlocks, ChannelInputs, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttentionBlocks(ChannelBlocks):
+    """Graphs with the logarithms of how often nodes are neighbours, so that more zeros would be more neighbours."""
+
+    def widened(self, multiple: int) -> Self:
+        return self
 
 
 class GAT(EdgeNetwork):
@@ -71,7 +80,7 @@ class GAT(EdgeNetwork):
         nodes = node_blocks(inputs.x, layout, counts.dtype)
         # Padding attends to itself, so that every softmax has something to choose from.
         itself = torch.diag_embed(1 - nodes["mask"]).unsqueeze(1)
-        return ChannelBlocks(**nodes, matrix=(counts + itself).log())
+        return AttentionBlocks(**nodes, matrix=(counts + itself).log())
 
     def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):

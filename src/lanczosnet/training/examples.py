@@ -15,6 +15,7 @@ from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
 CHECKED_AT_ONCE = 1024
+ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 
 
 class Step(NamedTuple):
@@ -138,8 +139,10 @@ def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
 def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
     """All graphs as padded blocks, checked; None where the model does not have them or the graphs do not fit."""
     prepare_all = getattr(model, "prepare_all", None)
-    is_worth_it = graphs.device.type != "cpu" or getattr(model, "blocks_on_cpu", True)
-    return prepare_all(graphs, validate=True) if prepare_all is not None and is_worth_it else None
+    on_cpu = graphs.device.type == "cpu"
+    is_worth_it = not on_cpu or getattr(model, "blocks_on_cpu", True)
+    blocks = prepare_all(graphs, validate=True) if prepare_all is not None and is_worth_it else None
+    return blocks if blocks is None or on_cpu else blocks.widened(ALIGNED_TO)
 
 
 def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:

@@ -61,7 +61,9 @@ def assert_twins(network: nn.Module, graphs: PackedGraphs, numbers: Tensor | Non
     of_one_shape, compact = (blocks.gather(numbers, same_shape=same) for same in (True, False))
     assert of_one_shape.mask.shape == (len(numbers), int(graphs.node_ptr.diff().max()))
     assert len(compact.nodes) == int(graphs.node_ptr.diff()[numbers].sum())
-    for inputs in (graphs.batch(numbers), of_one_shape, compact):
+    aligned = blocks.widened(8).gather(numbers, same_shape=True)
+    assert aligned.mask.sum() == of_one_shape.mask.sum()
+    for inputs in (graphs.batch(numbers), of_one_shape, compact, aligned):
         network.zero_grad()
         out = network(inputs)
         (out * torch.randn(out.shape, generator=generator(1))).sum().backward()
@@ -251,3 +253,11 @@ def test_a_cuda_graph_can_hold_a_step(name: str) -> None:
     numbers.copy_(torch.tensor([0, 3, 2]))
     graph.replay()
     torch.testing.assert_close(held, step(), atol=1e-9, rtol=1e-9)
+
+
+def test_wider_blocks_have_rows_of_a_multiple() -> None:
+    blocks = network("lanczosnet", num_steps=8).prepare_all(in_float64(molecules()))
+    wide = blocks.widened(8)
+    assert wide.mask.shape[1] % 8 == 0
+    assert wide.vectors.shape[1] == wide.typed.shape[3] == wide.mask.shape[1]
+    assert wide.vectors.shape[2] == blocks.vectors.shape[2]
