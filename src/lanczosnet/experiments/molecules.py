@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen
-from lanczosnet.experiments.hyperparameters import row_with
+from lanczosnet.experiments.hyperparameters import Row, row_with
+from lanczosnet.experiments.hyperparameters import row as row_of
 from lanczosnet.experiments.layout import Layout, Place, Reference
 from lanczosnet.experiments.published import published
 from lanczosnet.training.recipes import recipe as recipe_of
@@ -14,32 +15,39 @@ SEEDS = (1234, 5678, 9012)
 PUBLISHED_RUNS = 3
 TASKS = 16
 SPLIT_SEED = 0  # one split for all runs, as the paper has one
-AblationRow = tuple[str, str, Mapping[str, Any]]  # network, label, options over those of Table 2
+Line = tuple[Row, str, Mapping[str, Any]]  # a row of Table 2, what tells it apart, and options over its own
+# Further rows of Table 2, with the published recipe: what their cells are called.
+VARIANTS = {"lanczos": ("adalanczosnet", "through Lanczos"), "published": ("adalanczosnet", "published filter")}
 FILTER_WIDTH = 128  # "the MLP consists of 128 hidden units per layer"
 KERNEL_CHANNELS = (128,) * 3  # "a 3 layer MLP"; its width is not given
 
 
-def qm8_grid(recipe: str = "paper", *, models: Sequence[str] | None = None, **how: Any) -> Grid:
-    """Table 2's cells, those that are named; the other options are those of `ablation_grid`."""
-    rows: list[AblationRow] = [(model, "", {}) for model in chosen(models, TITLES, "model")]
-    return _grid("qm8", recipe, rows, **how)
+def qm8_grid(
+    recipe: str = "paper", *, models: Sequence[str] | None = None, variants: Sequence[str] = (), **how: Any
+) -> Grid:
+    """Table 2's cells, those that are named, and of `VARIANTS` those that are; other options as of `ablation_grid`."""
+    lines: list[Line] = [(row_with(recipe, "qm8", model), "", {}) for model in chosen(models, TITLES, "model")]
+    for variant in chosen(variants, VARIANTS, "variant"):
+        model, label = VARIANTS[variant]
+        lines.append((row_of("qm8", model, variant), label, {}))
+    return _grid("qm8", recipe, lines, **how)
 
 
 def ablation_grid(recipe: str = "paper", *, models: Sequence[str] | None = None, **how: Any) -> Grid:
     """Table 3's cells. `molecules` takes so many of QM8, `settings` change numbers of the recipe."""
     wanted = chosen(models, (row["model"] for row in published("ablation")), "model")
-    rows = [
-        (row["model"], ablation_label(row), ablation_options(row, recipe))
+    lines: list[Line] = [
+        (row_with(recipe, "qm8", row["model"]), ablation_label(row), ablation_options(row, recipe))
         for row in published("ablation")
         if row["model"] in wanted
     ]
-    return _grid("ablation", recipe, rows, **how)
+    return _grid("ablation", recipe, lines, **how)
 
 
 def _grid(
     table: str,
     recipe: str,
-    rows: Sequence[AblationRow],
+    lines: Sequence[Line],
     *,
     seeds: Sequence[int] | None = None,
     molecules: int | None = None,
@@ -47,11 +55,10 @@ def _grid(
 ) -> Grid:
     data_options = {"tasks": TASKS} | ({} if molecules is None else {"molecules": molecules})
     cells = {}
-    for model, label, options in rows:
-        row = row_with(recipe, "qm8", model)
+    for row, label, options in lines:
         numbers = recipe_of(recipe, "graph", {"stop_window": 0} | dict(row.settings) | dict(settings or {})).settings()
         every = dict(row.options) | dict(options)
-        cell = Cell(table, "qm8", "random", 0.8, model, every, recipe, numbers, label, data_options, SPLIT_SEED)
+        cell = Cell(table, "qm8", "random", 0.8, row.model, every, recipe, numbers, label, data_options, SPLIT_SEED)
         cells[cell.key] = cell  # two of the fifteen rows are one configuration
     return Grid(tuple(cells.values()), SEEDS if seeds is None else tuple(seeds))
 
@@ -94,11 +101,13 @@ def qm8_layout(recipe: str = "paper") -> Layout:
     """Validation and test over the published 16 tasks, and test over the 12 distinct targets."""
     places = []
     for row in published("qm8"):
-        for column, value, part in (("validation", _mae("val"), "val"), ("test", _mae("test"), "test")):
-            mean, deviation = float(row[f"{part}_mean"]), float(row[f"{part}_deviation"])
-            reference = Reference("published", mean, deviation, PUBLISHED_RUNS)
-            places.append(_place(row["model"], column, value, (reference,)))
-        places.append(_place(row["model"], "test, 12 tasks", _distinct("test"), ()))
+        labels = ["", *(label for model, label in VARIANTS.values() if model == row["model"])]
+        for label in labels:
+            for column, part in (("validation", "val"), ("test", "test")):
+                mean, deviation = float(row[f"{part}_mean"]), float(row[f"{part}_deviation"])
+                reference = Reference("published", mean, deviation, PUBLISHED_RUNS)
+                places.append(_place(row["model"], label, column, _mae(part), (reference,)))
+            places.append(_place(row["model"], label, "test, 12 tasks", _distinct("test"), ()))
     return Layout("Table 2: mean absolute error x 1e-3 on QM8", ("network",), tuple(places), 2, False)
 
 
@@ -120,9 +129,10 @@ def ablation_layout(recipe: str = "paper") -> Layout:
 
 
 def _place(
-    model: str, column: str, value: Callable[[Mapping[str, Any]], float], references: tuple[Reference, ...]
+    model: str, label: str, column: str, value: Callable[[Mapping[str, Any]], float], references: tuple[Reference, ...]
 ) -> Place:
-    return Place((TITLES[model],), column, {"model": model, "label": ""}, value, references)
+    title = ", ".join(filter(None, (TITLES[model], label)))
+    return Place((title,), column, {"model": model, "label": label}, value, references)
 
 
 def _mae(part: str) -> Callable[[Mapping[str, Any]], float]:

@@ -1,7 +1,7 @@
 """Runs of a grid: claimed, trained, written. Any number of workers may do so on one store."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -150,17 +150,22 @@ def _measured(
         "best_epoch": fitted.best_epoch,
         "epochs": fitted.epochs,
         "stopped": fitted.stopped,
+        # The thousands of short runs on one graph would make long files of them.
+        **({"curves": _rounded(outcome.curves)} if isinstance(data, PackedGraphs) else {}),
     }
+
+
+def _rounded(curves: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
+    return {name: [float(f"{value:.5g}") for value in values] for name, values in curves.items()}
 
 
 @torch.no_grad()
 def _errors_by_target(
     trial: Trial, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
 ) -> dict[str, dict[str, float]]:
-    """Mean absolute errors of the fitted model on validation and test items; a name that comes twice is numbered."""
+    """Mean absolute errors of the fitted model on validation and test items."""
     model = trial.model.to(fabric.device).eval()
     examples = examples_of(model, data, fabric.device)
-    names = _numbered(trial.task.targets)
     errors = {}
     for part in ("val", "test"):
         steps = examples.steps(getattr(trial.split, part), recipe.batch_size)
@@ -168,18 +173,8 @@ def _errors_by_target(
             (trial.task.predicted(model(step.inputs)[step.rows].float()).double() - step.y.double()).abs()
             for step in steps
         ]
-        errors[part] = dict(zip(names, torch.cat(differences).nanmean(0).tolist(), strict=True))
+        errors[part] = dict(zip(trial.task.targets, torch.cat(differences).nanmean(0).tolist(), strict=True))
     return errors
-
-
-def _numbered(names: Sequence[str]) -> list[str]:
-    """`a, b, a` becomes `a, b, a#2`."""
-    count = dict.fromkeys(names, 0)
-    numbered = []
-    for name in names:
-        count[name] += 1
-        numbered.append(name if count[name] == 1 else f"{name}#{count[name]}")
-    return numbered
 
 
 @lru_cache(maxsize=1)

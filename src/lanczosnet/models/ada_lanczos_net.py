@@ -25,6 +25,7 @@ from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.noise import feature_noise
+from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
 from lanczosnet.models.widths import layer_widths
@@ -64,8 +65,8 @@ class AdaLanczosNet(nn.Module):
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, dropout, input_dropout, node_dropout,
-            initial_gain: as in `LanczosNet`.
+        node_input, embedding_channels, num_edge_types, readout, normalization, residual, dropout, input_dropout,
+            node_dropout, initial_gain: as in `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -94,6 +95,8 @@ class AdaLanczosNet(nn.Module):
         embedding_channels: int = 64,
         num_edge_types: int = 0,
         readout: str | None = None,
+        normalization: Normalization = None,
+        residual: bool = False,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
@@ -117,6 +120,7 @@ class AdaLanczosNet(nn.Module):
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
         self.kernel = GraphKernel(self.encoder.out_channels, kernel_channels)
         last = out_channels if readout is None else hidden_channels
+        widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
 
         def new_filter() -> nn.Module | None:
             if not long_scales:
@@ -132,14 +136,14 @@ class AdaLanczosNet(nn.Module):
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
             )
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
+            for width in widths
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.dropout = nn.Dropout(dropout)
+        self.between = between(widths, readout is not None, normalization, residual, dropout)
         self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
-        for module in (self.encoder, self.kernel, *self.convolutions, self.readout):
+        for module in (self.encoder, self.kernel, *self.convolutions, *self.between, self.readout):
             if module is not None:
                 module.reset_parameters()
 
@@ -201,10 +205,9 @@ class AdaLanczosNet(nn.Module):
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
     def _convolved(self, x: Tensor, spectra: Iterable[AdaptiveSpectrum | BlockOperators]) -> Tensor:
-        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
-            x = convolution(x, spectrum)
-            if self.readout is not None or place < len(self.convolutions):
-                x = self.dropout(x.relu())
+        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
+            y = convolution(x, spectrum)
+            x = self.between[place](y, x) if place < len(self.between) else y
         return x
 
     @torch.compiler.disable

@@ -17,6 +17,7 @@ from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.noise import feature_noise
+from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
@@ -45,6 +46,8 @@ class LanczosNet(nn.Module):
         embedding_channels: size of a learned embedding.
         num_edge_types: one affinity per edge type besides the graph's own.
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
+        normalization: None, or "layer": of every node's channels, between a convolution and its activation.
+        residual: add the input of a convolution to what comes out, where both are as wide.
         dropout: after every activation, and on the input where `input_dropout` says so.
         input_dropout: on the node features.
         node_dropout: on all features of a node at once (random propagation).
@@ -74,6 +77,8 @@ class LanczosNet(nn.Module):
         embedding_channels: int = 64,
         num_edge_types: int = 0,
         readout: str | None = None,
+        normalization: Normalization = None,
+        residual: bool = False,
         dropout: float = 0.0,
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
@@ -87,6 +92,7 @@ class LanczosNet(nn.Module):
         self.needs_pairs = len(long_scales) > 0
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
         last = out_channels if readout is None else hidden_channels
+        widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
         self.convolutions = nn.ModuleList(
             LanczosConv(
                 *width,
@@ -99,14 +105,14 @@ class LanczosNet(nn.Module):
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
             )
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
+            for width in widths
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.dropout = nn.Dropout(dropout)
+        self.between = between(widths, readout is not None, normalization, residual, dropout)
         self.input_dropout = feature_noise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
-        for module in (self.encoder, *self.convolutions, self.readout):
+        for module in (self.encoder, *self.convolutions, *self.between, self.readout):
             if module is not None:
                 module.reset_parameters()
 
@@ -166,10 +172,9 @@ class LanczosNet(nn.Module):
         return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
 
     def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | BlockOperators | BlockSpectrum]) -> Tensor:
-        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True), start=1):
-            x = convolution.convolve(x, spectrum)  # type: ignore[operator]
-            if self.readout is not None or place < len(self.convolutions):
-                x = self.dropout(x.relu())
+        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
+            y = convolution.convolve(x, spectrum)  # type: ignore[operator]
+            x = self.between[place](y, x) if place < len(self.between) else y
         return x
 
     def operators(self, blocks: SpectralBlocks) -> Sequence[BlockOperators | BlockSpectrum]:

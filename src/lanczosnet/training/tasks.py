@@ -142,10 +142,21 @@ def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: Litera
     y = targets_of(data)
     level: Level = "graph" if isinstance(data, PackedGraphs) else "node"
     names = tuple(_about(data, "targets")) or (("y",) if y.shape[1] == 1 else tuple(f"y{i}" for i in range(y.shape[1])))
+    names = numbered(names)
     if is_classification(data):
         return Classification(level, names, _class_names(data, y))
     mean, deviation = _scale(y[train], names)
     return Regression(level, names, mean, deviation, tuple(_about(data, "units")), regression_loss)
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that tell apart what has one name: `a, b, a` becomes `a, b, a#2`."""
+    count = dict.fromkeys(names, 0)
+    found = []
+    for name in names:
+        count[name] += 1
+        found.append(name if count[name] == 1 else f"{name}#{count[name]}")
+    return tuple(found)
 
 
 def targets_of(data: Data | PackedGraphs) -> Tensor:

@@ -4,8 +4,8 @@ On a GPU every run has its recorded step and its stream, and the runs of small n
 each does what it would do alone. On the CPU they run one after the other.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import torch
@@ -40,6 +40,7 @@ class Outcome:
     fitted: Fitted | None
     seconds: float
     error: DivergenceError | None = None
+    curves: Mapping[str, Sequence[float]] = field(default_factory=dict)  # losses and metrics after every epoch
 
 
 def fit_together(
@@ -121,7 +122,7 @@ class _Group:
                 begin = perf_counter()
                 fitted = trainer.finish(reason)
                 self._charge([place], perf_counter() - begin)
-                self._end(place, Outcome(fitted, self.spent[place]))
+                self._end(place, Outcome(fitted, self.spent[place], curves=trainer.run.progress.curves))
         return running
 
     def _note(self, place: int, report: EpochReport | DivergenceError) -> None:

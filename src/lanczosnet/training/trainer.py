@@ -6,7 +6,7 @@ queued, then the host waits once. Nothing here knows whether steps are called (`
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -64,6 +64,11 @@ class Progress:
     best_epoch: int = 0
     best_rank: tuple[float, float] | None = None
     val_losses: list[float] = field(default_factory=list)
+    curves: dict[str, list[float]] = field(default_factory=dict)  # what was measured after every epoch, by name
+
+    def note(self, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self.curves.setdefault(name, []).append(value)
 
     def tick(self, val_loss: float, rank: tuple[float, float]) -> bool:
         """Note an epoch; whether it is the best so far. Of equal epochs the earlier stays."""
@@ -154,6 +159,8 @@ class Trainer:
         if not (math.isfinite(train_loss) and math.isfinite(val_loss)):
             raise self._diverged()
         metrics = dict(zip(self.task.measured, measures, strict=True))
+        measured = {f"val_{name}": value for name, value in metrics.items()}
+        self.run.progress.note({"train_loss": train_loss, "val_loss": val_loss} | measured)
         is_best = self.run.progress.tick(val_loss, self._rank(val_loss, metrics))
         if is_best:
             with self.place:

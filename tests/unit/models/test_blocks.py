@@ -83,6 +83,7 @@ LANCZOS = {
     "types as one-hot vectors": {"node_input": "one-hot"},
     "fewer pairs than nodes": {"num_steps": 4},
     "deep filter": {"filter_channels": (5, 4)},
+    "normalised, residual": {"normalization": "layer", "residual": True},
 }
 
 
@@ -102,6 +103,7 @@ ADAPTIVE = {
     "Lanczos, random start": {"exact_up_to": 0, "start": "random"},
     "published path": {"tridiagonal_filter": "vectorized", "start": "random", "reorthogonalize": False},
     "lean filter": {"tridiagonal_filter": "entrywise"},
+    "normalised, residual": {"exact_up_to": 12, "normalization": "layer", "residual": True},
 }
 
 

@@ -1,0 +1,43 @@
+"""What stands between the convolutions of the two Lanczos networks."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+Normalization = Literal["layer"] | None
+
+
+class Between(nn.Module):
+    """After a convolution: normalisation, ReLU, dropout, and what went into it added where the widths agree.
+
+    Args:
+        channels: size of the convolution's output.
+        normalization: None as published, or "layer": over the channels of every node.
+        residual: add the convolution's input.
+        dropout: its share.
+    """
+
+    def __init__(self, channels: int, normalization: Normalization, residual: bool, dropout: float) -> None:
+        super().__init__()
+        if normalization not in (None, "layer"):
+            raise ValueError(f"normalization must be None or 'layer', not {normalization!r}")
+        self.normalization = nn.Identity() if normalization is None else nn.LayerNorm(channels)
+        self.residual = residual
+        self.dropout = nn.Dropout(dropout)
+
+    def reset_parameters(self) -> None:
+        if isinstance(self.normalization, nn.LayerNorm):
+            self.normalization.reset_parameters()
+
+    def forward(self, convolved: Tensor, x: Tensor) -> Tensor:
+        """`[..., node, channel]` both."""
+        y = self.dropout(self.normalization(convolved).relu())
+        return x + y if self.residual and x.shape == y.shape else y
+
+
+def between(
+    widths: list[tuple[int, int]], is_last_hidden: bool, normalization: Normalization, residual: bool, dropout: float
+) -> nn.ModuleList:
+    """One for every convolution; nothing follows the last one unless a readout does."""
+    hidden = widths if is_last_hidden else widths[:-1]
+    return nn.ModuleList(Between(width[1], normalization, residual, dropout) for width in hidden)
