@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
 
 Row = dict[str, Any]
+PREFIX = "predicted_"
+MOST_COLUMNS = 4  # items side by side on a terminal
 
 
 def predict(
@@ -31,6 +33,8 @@ def predict(
 ) -> None:
     """Predict with a trained model: every input row comes back in order, with its predictions or its error.
 
+    A few molecules stand side by side on a terminal; all else is CSV.
+
     lanczosnet predict runs/solubility molecules.csv --out predicted.csv
 
     lanczosnet predict runs/solubility CCO c1ccccc1
@@ -41,8 +45,11 @@ def predict(
 
     trained = load(model, device="cuda" if device == "cuda" else "cpu")
     rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))
+    units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
-        typer.echo(json.dumps(rows))
+        typer.echo(json.dumps([row | {"units": units} if units else row for row in rows]))
+    elif out is None and sys.stdout.isatty() and len(rows) <= MOST_COLUMNS:
+        _show(rows, units)
     elif out is None:
         _write(sys.stdout, rows)
     else:
@@ -106,8 +113,27 @@ def _records(stream: Iterable[str]) -> list[Row]:
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
     """Predictions beside their inputs, under names of their own."""
     rows = rows or [{"item": i} for i in range(len(predictions))]
-    named = [{key if key == "error" else f"predicted_{key}": cell for key, cell in p.items()} for p in predictions]
+    named = [{key if key == "error" else f"{PREFIX}{key}": cell for key, cell in p.items()} for p in predictions]
     return [row | prediction for row, prediction in zip(rows, named, strict=True)]
+
+
+def _show(rows: list[Row], units: dict[str, str]) -> None:
+    """A line for every quantity with its unit, a column for every item."""
+    from rich.console import Console
+
+    from lanczosnet.cli.printing import table
+
+    names = [key.removeprefix(PREFIX) for key in rows[0] if key.startswith(PREFIX)] if rows else []
+    items = [str(next(iter(row.values()))) for row in rows]
+    cells = [[name, *(_text(row[PREFIX + name]) for row in rows), units.get(name, "")] for name in names]
+    Console(soft_wrap=True, highlight=False).print(table(["", *items, "unit" if units else ""], cells))
+    for item, row in zip(items, rows, strict=True):
+        if row["error"]:
+            typer.echo(f"{item}: {row['error']}", err=True)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _write(stream: Any, rows: list[Row]) -> None:

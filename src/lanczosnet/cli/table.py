@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from lanczosnet.experiments.store import Line, Store
 
 # The options that a table alone has.
-TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules",), "ablation": ("molecules",)}
+TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules", "variants"), "ablation": ("molecules",)}
+LISTS = ("datasets", "splits", "variants")
 LINES = "lines"
 
 
@@ -38,6 +39,10 @@ def table(
     datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation: of cora, citeseer, pubmed.")] = None,
     splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
+    variants: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="qm8: also AdaLanczosNet through lanczos, with its published filter."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another number of the recipe; repeatable.")
@@ -59,6 +64,11 @@ def table(
     form: Annotated[
         str, typer.Option("--format", help="text, markdown, csv, latex, or lines: the result lines themselves.")
     ] = "text",
+    figure: Annotated[Path | None, typer.Option(help="qm8, ablation: draw the learning curves to this file.")] = None,
+    save_best: Annotated[
+        Path | None,
+        typer.Option(help="qm8, ablation: leave the model with the lowest validation error in this directory."),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -76,6 +86,10 @@ def table(
     lanczosnet table qm8 --molecules 500 --epochs 3 --models lanczosnet
 
     lanczosnet table citation --from results/citation-paper --format markdown
+
+    lanczosnet table qm8 --recipe modern --models lanczosnet --save-best pretrained/qm8
+
+    lanczosnet table qm8 --from results/qm8-paper --figure curves.png
     """
     selection = Selection.read(
         name,
@@ -88,21 +102,31 @@ def table(
         datasets=datasets,
         splits=splits,
         molecules=molecules,
+        variants=variants,
     )
     _check_form(form)
+    if name == "citation" and (figure or save_best):
+        raise typer.BadParameter("the runs of the table citation keep neither learning curves nor models")
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
-        _print(selection, _picked(selection, sources), form, as_json)
+        lines = _picked(selection, sources)
+        _print(selection, lines, form, as_json)
+        _draw(lines, figure)
     elif dry_run:
         _list(_share(selection.grid(), shard), store, as_json)
     else:
         check_device(device)
         grid = _share(selection.grid(), shard)
         how = {"device": device, "precision": precision, "data_dir": data_dir, "together": together}
+        how |= {"keep_models": save_best is not None}
         with _told_how_to_go_on(store):
             is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
+        lines = _lines_of(grid, store)
+        _draw(lines, figure)
+        if save_best is not None:
+            _save_best(lines, store, save_best)
         _finish(selection, grid, store, form, as_json, is_whole)
 
 
@@ -134,7 +158,10 @@ class Selection:
             if value is not None and option not in TABLES[name]:
                 raise typer.BadParameter(f"the table {name} has no such option", param_hint=f"--{option}")
         changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
-        given = {option: _names(value) if option in ("datasets", "splits") else value for option, value in own.items()}
+        given = {
+            option: _names(value) if option in ("datasets", "splits", "variants") else value
+            for option, value in own.items()
+        }
         given = {option: value for option, value in given.items() if value is not None}
         return cls(name, recipe, _names(models), _seeds(name, seeds), changes, given)
 
@@ -300,8 +327,7 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
-    keys = {run.key for run in grid.runs}
-    _print(selection, [line for key, line in store.lines().items() if key in keys], form, as_json)
+    _print(selection, _lines_of(grid, path), form, as_json)
     now = status(grid, store)
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
@@ -311,6 +337,30 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
         typer.echo(f"{now.failed} runs failed: see the lines with an error; --retry-failed runs them again", err=True)
     if now.failed or not is_whole:
         raise typer.Exit(1)
+
+
+def _lines_of(grid: "Grid", path: Path) -> "list[Line]":
+    from lanczosnet.experiments.store import Store
+
+    keys = {run.key for run in grid.runs}
+    return [line for key, line in Store(path).lines().items() if key in keys]
+
+
+def _draw(lines: "list[Line]", path: Path | None) -> None:
+    if path is None:
+        return
+    from lanczosnet.experiments.grid import TITLES
+    from lanczosnet.report.curves import draw_curves
+
+    typer.echo(f"learning curves of {draw_curves(lines, TITLES, path)} runs in {path}", err=True)
+
+
+def _save_best(lines: "list[Line]", store: Path, folder: Path) -> None:
+    from lanczosnet.experiments.store import Store, save_best
+
+    line = save_best(lines, Store(store), folder)
+    error = line["metrics"]["val"]["mae"]
+    typer.echo(f"{line['model']}, seed {line['seed']}, validation error {error:.3g}: in {folder}", err=True)
 
 
 def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) -> None:

@@ -16,17 +16,19 @@ from lanczosnet.experiments.progress import pending_of
 from lanczosnet.experiments.provenance import commit, hardware, versions
 from lanczosnet.experiments.store import Line, Store
 from lanczosnet.graphs import PackedGraphs, load, pack, split
-from lanczosnet.training import EpochReport, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
+from lanczosnet.training import EpochReport, Fitted, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
+from lanczosnet.training.plan import Plan, Prepared, about
+from lanczosnet.training.saved import save
 from lanczosnet.training.tasks import Regression
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 CHECKPOINT_SECONDS = 30.0  # at least, between two of one run
-KEPT = ("targets", "units", "task")  # what is known of all molecules together
+KEPT = ("targets", "units", "task", "atom_types", "edge_types")  # what is known of all molecules together
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class How:
     precision: str = "32-true"
     data_dir: Path | None = None
     together: int = 10  # seeds of one cell that a GPU trains at once
+    keep_models: bool = False  # leave a model directory of every run in the store
     retry_before: str = ""  # failures that are older, by their time of day, are tried again
 
 
@@ -58,7 +61,7 @@ def work(
             # Once more: another worker may have finished between the look and the claim.
             mine = pending_of([run for run in pending if run.key in keys], store, how.retry_before)
             on_change()
-            for line in results(mine, fabric, how, store.checkpoints, on_epoch) if mine else ():
+            for line in results(mine, fabric, how, store, on_epoch) if mine else ():
                 store.append(line)
                 _checkpoint(store.checkpoints, line["key"]).path.unlink(missing_ok=True)
         on_change()
@@ -74,14 +77,14 @@ def results(
     runs: Sequence[Run],
     fabric: "Fabric",
     how: How,
-    checkpoints: Path,
+    store: Store,
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> Iterator[Line]:
     """A line for each of the runs, all of one cell. Where together they cannot be run at all, each is tried alone."""
     cell = runs[0].cell
     data = _loaded(cell.dataset, tuple(cell.data_options.items()), how.data_dir)
     recipe = Recipe(**cell.settings)
-    trials = [_trial(run, data, recipe, checkpoints) for run in runs]
+    trials = [_trial(run, data, recipe, store.checkpoints) for run in runs]
     begin = time.perf_counter()
     try:
         outcomes = fit_together(
@@ -90,12 +93,14 @@ def results(
     except Exception as error:  # whatever ends a run is its result, and says so in the table
         if len(runs) > 1:
             for run in runs:
-                yield from results([run], fabric, how, checkpoints, on_epoch)
+                yield from results([run], fabric, how, store, on_epoch)
             return
         yield _line(runs[0], trials[0], fabric, how, time.perf_counter() - begin) | _failure(error)
         return
     for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
         measured = _failure(outcome.error) if outcome.error else _measured(trial, outcome, data, recipe, fabric)
+        if how.keep_models and outcome.fitted and not outcome.error:
+            _save(store.models / run.key, run, trial, outcome.fitted, data, recipe)
         yield _line(run, trial, fabric, how, outcome.seconds) | measured
 
 
@@ -155,6 +160,24 @@ def _measured(
     }
 
 
+def _save(folder: Path, run: Run, trial: Trial, fitted: Fitted, data: Data | PackedGraphs, recipe: Recipe) -> None:
+    """The model directory of a run, as `lanczosnet train` would leave it."""
+    cell = run.cell
+    plan = Plan(
+        source=cell.dataset,
+        model=cell.model,
+        recipe=cell.recipe,
+        data_options=dict(cell.data_options),
+        split=cell.split,
+        fraction=cell.fraction,
+        split_seed=trial.split.seed or 0,
+        seed=run.seed,
+    )
+    architecture = architecture_for(data, trial.task, cell.model, cell.options)
+    prepared = Prepared(plan, data, trial.split, trial.task, recipe, architecture)
+    save(folder, trial.model, architecture, trial.task, about(prepared, fitted))
+
+
 def _rounded(curves: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     return {name: [float(f"{value:.5g}") for value in values] for name, values in curves.items()}
 
@@ -191,4 +214,6 @@ def some_graphs(graphs: PackedGraphs, count: int) -> PackedGraphs:
     if not 1 <= count <= len(graphs):
         raise ValueError(f"{graphs.name} has {len(graphs):,} graphs: {count:,} of them cannot be taken")
     numbers = [i * len(graphs) // count for i in range(count)]
-    return pack([graphs[i] for i in numbers], graphs.name, **{key: graphs.about[key] for key in KEPT})
+    return pack(
+        [graphs[i] for i in numbers], graphs.name, **{key: graphs.about[key] for key in KEPT if key in graphs.about}
+    )

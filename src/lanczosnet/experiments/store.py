@@ -8,6 +8,7 @@ a file that only one process can create, and whose date it renews while it lives
 
 import json
 import os
+import shutil
 import socket
 import threading
 import time
@@ -37,6 +38,7 @@ class Store:
         self.folder = path.with_suffix("") if path.suffix == ".jsonl" else path
         self.file = self.folder.parent / f"{self.folder.name}.jsonl"
         self.checkpoints = self.folder / "checkpoints"  # of runs that are not finished; the runner's
+        self.models = self.folder / "models"  # model directories by key, where they are kept; the runner's
         self._claims = self.folder / "claims"
         self._lines: dict[str, Line] = {}
         self._read: dict[Path, tuple[int, int]] = {}  # which file it was, and how many of its bytes are in `_lines`
@@ -135,6 +137,18 @@ def best_of(lines: Iterable[Line]) -> dict[str, Line]:
         other = best.get(line["key"])
         if other is None or _is_better(line, other):
             best[line["key"]] = line
+    return best
+
+
+def save_best(lines: Iterable[Line], store: Store, folder: Path) -> Line:
+    """Copy the kept model with the lowest validation error to a directory; its line."""
+    kept = [line for line in lines if "error" not in line and (store.models / line["key"]).is_dir()]
+    if not kept:
+        raise StoreError(
+            f"{store.folder} has kept none of these models: runs that are done are not run again. Use --out"
+        )
+    best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
+    shutil.copytree(store.models / best["key"], folder, dirs_exist_ok=True)
     return best
 
 

@@ -127,7 +127,7 @@ def test_runs_that_fail_together_are_tried_alone(store, monkeypatch):
     calls = []
     monkeypatch.setattr(runner, "fit_together", failing({1}, calls))
     fabric = runner.fabric_for("cpu")
-    lines = list(runner.results(Grid((GCN,), (0, 1, 2)).runs, fabric, CPU, store.checkpoints))
+    lines = list(runner.results(Grid((GCN,), (0, 1, 2)).runs, fabric, CPU, store))
     assert calls == [[0, 1, 2], [0], [1], [2]]
     assert ["error" in line for line in lines] == [False, True, False]
 

@@ -1,0 +1,67 @@
+"""Learning curves as a figure, from result lines alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Line = Mapping[str, Any]
+THOUSANDTHS = 1000.0
+PANELS = {
+    "val_mae": ("validation error x 1e-3", THOUSANDTHS),
+    "val_loss": ("validation loss", 1.0),
+    "train_loss": ("training loss", 1.0),
+}
+
+
+def draw_curves(lines: Iterable[Line], titles: Mapping[str, str], path: str | PathLike[str]) -> int:
+    """One panel for every measure, one colour for every cell: the mean over its seeds, and the band between them.
+
+    Args:
+        lines: results; those without curves are passed over.
+        titles: of the networks, by name, in the order of the legend.
+        path: of the picture; its ending says which kind.
+
+    Returns:
+        How many runs are in the figure.
+    """
+    from matplotlib.figure import Figure  # a figure of its own: no window, no global state
+
+    lines = [line for line in lines if line.get("curves")]
+    if not lines:
+        raise ValueError("none of these lines has learning curves: runs on QM8 have them")
+    panels = [name for name in PANELS if all(name in line["curves"] for line in lines)]
+    figure = Figure(figsize=(5.2 * len(panels), 4.4), layout="constrained", dpi=150)
+    for axes, name in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        _draw_panel(axes, _by_cell(lines, titles), name)
+    figure.axes[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    figure.savefig(path)
+    return len(lines)
+
+
+def _by_cell(lines: Sequence[Line], titles: Mapping[str, str]) -> dict[str, list[Line]]:
+    order = list(titles)
+    cells: dict[str, list[Line]] = {}
+    for line in sorted(lines, key=lambda line: (order.index(line["model"]), line["label"], line["seed"])):
+        name = ", ".join(filter(None, (titles[line["model"]], line["label"])))
+        cells.setdefault(name, []).append(line)
+    return cells
+
+
+def _draw_panel(axes: "Axes", cells: Mapping[str, Sequence[Line]], name: str) -> None:
+    from matplotlib import colormaps
+
+    label, factor = PANELS[name]
+    for place, (title, lines) in enumerate(cells.items()):
+        color = colormaps["tab20"](place % 20)
+        curves = [[factor * value for value in line["curves"][name]] for line in lines]
+        by_epoch = list(zip(*curves, strict=False))  # as many epochs as all seeds have
+        epochs = range(1, len(by_epoch) + 1)
+        axes.plot(epochs, [sum(values) / len(values) for values in by_epoch], color=color, label=title, linewidth=1.2)
+        axes.fill_between(
+            epochs, [min(values) for values in by_epoch], [max(values) for values in by_epoch], color=color, alpha=0.2
+        )
+    axes.set(xlabel="epoch", ylabel=label, yscale="log")
+    axes.spines[["top", "right"]].set_visible(False)
