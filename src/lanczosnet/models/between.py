@@ -8,7 +8,9 @@ Normalization = Literal["layer"] | None
 
 
 class Between(nn.Module):
-    """After a convolution: normalisation, ReLU, dropout, and what went into it added where the widths agree.
+    """After a convolution: what went into it added where the widths agree, normalisation, ReLU, dropout.
+
+    Added after ReLU, states would grow from layer to layer and close the readout's gate.
 
     Args:
         channels: size of the convolution's output.
@@ -31,8 +33,8 @@ class Between(nn.Module):
 
     def forward(self, convolved: Tensor, x: Tensor) -> Tensor:
         """`[..., node, channel]` both."""
-        y = self.dropout(self.normalization(convolved).relu())
-        return x + y if self.residual and x.shape == y.shape else y
+        y = convolved + x if self.residual and x.shape == convolved.shape else convolved
+        return self.dropout(self.normalization(y).relu())
 
 
 def between(

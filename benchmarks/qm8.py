@@ -1,0 +1,199 @@
+"""Epochs of QM8 at the published sizes: `python benchmarks/qm8.py --data-dir FOLDER [--device cpu --molecules 500]`.
+
+An epoch is all training molecules in batches of 64, and the validation molecules after it. Beside its time stand the
+arithmetic of its products as PyTorch counts it (padding included), per second, and the share of the time that this
+arithmetic would take at the rate of one large product, measured in the same run; the peak of memory; and the time that
+several seeds take at once. Below stand plain loops over a PyG `DataLoader`: seven `GCNConv` of the same width, and
+LanczosNet layer by layer.
+"""
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from lightning.fabric import Fabric
+from measure import cuda_time, peak_memory, show
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
+from training import PlainNetwork, plain_epoch
+
+from lanczosnet.experiments import row
+from lanczosnet.experiments.runner import some_graphs
+from lanczosnet.graphs import PackedGraphs, Split, load, split
+from lanczosnet.layers.readout import GatedMeanReadout
+from lanczosnet.training import architecture_for, recipe, task_of
+from lanczosnet.training.devices import PRECISIONS, fabric_for
+from lanczosnet.training.examples import examples_of
+from lanczosnet.training.loop import advance
+from lanczosnet.training.trainer import Dials, Trainer
+
+BATCH_SIZE, WIDTH, NUM_LAYERS = 64, 128, 7
+ROWS = {
+    "lanczosnet": "LanczosNet",
+    "adalanczosnet": "AdaLanczosNet, exact",
+    "adalanczosnet/lanczos": "AdaLanczosNet, through Lanczos",
+    "adalanczosnet/published": "AdaLanczosNet, published filter",
+}
+LARGE = {"cuda": 8192, "cpu": 1024}  # rows of the product that counts as the fastest arithmetic
+
+
+class SevenGCN(nn.Module):
+    """What one writes with PyG at hand."""
+
+    def __init__(self, node_types: int, out_channels: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(node_types, WIDTH)
+        self.convolutions = nn.ModuleList(GCNConv(WIDTH, WIDTH) for _ in range(NUM_LAYERS))
+        self.readout = GatedMeanReadout(WIDTH, out_channels)
+
+    def forward(self, batch: Data) -> Tensor:
+        x = self.embedding(batch.x)
+        for convolution in self.convolutions:
+            x = convolution(x, batch.edge_index).relu()
+        return self.readout(x, batch.batch, batch.num_graphs)
+
+
+class Benchmark:
+    """The data, and how to measure on it."""
+
+    def __init__(self, graphs: PackedGraphs, fabric: Fabric, epochs: int) -> None:
+        self.graphs, self.fabric, self.epochs = graphs, fabric, epochs
+        self.parts: Split = split(graphs, "random", seed=0)
+        self.task = task_of(graphs, self.parts.train)
+        self.recipe = recipe("paper", "graph", {"batch_size": BATCH_SIZE, "stop_window": 0})
+        self.peak = self._rate_of_a_large_product()
+
+    @property
+    def device(self) -> torch.device:
+        return self.fabric.device
+
+    def trainers(self, name: str, count: int) -> list[Trainer]:
+        model, _, variant = name.partition("/")
+        architecture = architecture_for(self.graphs, self.task, model, row("qm8", model, variant).options)
+        networks = [architecture.build(seed).to(self.device) for seed in range(count)]
+        examples = examples_of(networks[0], self.graphs, self.device)
+        return [
+            Trainer(network, examples, self.parts, self.task, self.recipe, seed, self.fabric)
+            for seed, network in enumerate(networks)
+        ]
+
+    def line(self, name: str, num_seeds: int) -> list[str]:
+        (trainer,) = self.trainers(name, 1)
+        operations = self._operations(trainer)
+        advance([trainer])  # records the step
+        self._forget_memory()
+        seconds = self._seconds(lambda: advance([trainer]))
+        memory = self._memory(lambda: advance([trainer]))
+        del trainer
+        gc.collect()
+        together = ""
+        if num_seeds > 1:
+            trainers = self.trainers(name, num_seeds)
+            advance(trainers)
+            together = f"{self._seconds(lambda: advance(trainers)):.3f} s"
+        rate = operations / seconds
+        return [
+            ROWS[name],
+            f"{seconds:.3f} s",
+            together,
+            f"{operations / 1e12:.3f}",
+            f"{rate / 1e12:.2f}",
+            f"{rate / self.peak:.1%}",
+            f"{memory:.0f} MiB",
+        ]
+
+    def peer(self, title: str, model: nn.Module, num_batches: int) -> list[str]:
+        """Training alone, of some batches, continued to an epoch."""
+        model = model.to(self.device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=self.recipe.learning_rate)
+        items = self.parts.train[: BATCH_SIZE * num_batches]
+        loader = DataLoader([self.graphs[int(i)] for i in items], batch_size=BATCH_SIZE, shuffle=True)
+        self._forget_memory()
+        seconds = self._seconds(lambda: plain_epoch(model, loader, self.task, self.device, optimizer))
+        memory = self._memory(lambda: plain_epoch(model, loader, self.task, self.device, optimizer))
+        return [title, f"{seconds * len(self.parts.train) / len(items):.3f} s", "", "", "", "", f"{memory:.0f} MiB"]
+
+    def _operations(self, trainer: Trainer) -> int:
+        """Of the products of an epoch, forwards and backwards, and of the validation."""
+        step = next(trainer.steps(self.parts.train))
+        with FlopCounterMode(display=False) as of_step:
+            trainer.step(step, Dials(0.0, 0.0))
+        with FlopCounterMode(display=False) as of_validation:
+            trainer.validate()
+        return of_step.get_total_flops() * trainer.steps_per_epoch + of_validation.get_total_flops()
+
+    def _rate_of_a_large_product(self) -> float:
+        size = LARGE[self.device.type]
+        matrix = torch.randn(size, size, device=self.device)
+        if self.device.type == "cuda":
+            return 2 * size**3 / cuda_time(lambda: matrix @ matrix)
+        return 2 * size**3 / self._seconds(lambda: matrix @ matrix)
+
+    def _seconds(self, function: Callable[[], object]) -> float:
+        """The best of a few calls, by the clock on the wall."""
+        times = []
+        for _ in range(self.epochs):
+            self._wait()
+            begin = time.perf_counter()
+            function()
+            self._wait()
+            times.append(time.perf_counter() - begin)
+        return min(times)
+
+    def _memory(self, function: Callable[[], object]) -> float:
+        """MiB at the peak: all that the device holds, or what a call adds on a CPU."""
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated() / 2**20
+        return peak_memory(function)
+
+    def _forget_memory(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=Path, help="where qm8/qm8.csv lies; else LANCZOSNET_DATA")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--precision", default="32-true", choices=PRECISIONS)
+    parser.add_argument("--molecules", type=int, help="so many only, for a rehearsal")
+    parser.add_argument("--models", nargs="*", default=list(ROWS)[:2], choices=list(ROWS))
+    parser.add_argument("--seeds", type=int, default=3, help="trained at once, for the column beside one seed's")
+    parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
+    parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
+    options = parser.parse_args()
+    if options.device == "cpu":
+        torch.set_num_threads(1)
+    graphs = load("qm8", data_dir=options.data_dir, tasks=16)
+    assert isinstance(graphs, PackedGraphs)
+    graphs = graphs if options.molecules is None else some_graphs(graphs, options.molecules)
+    benchmark = Benchmark(graphs, fabric_for(options.device, options.precision), options.epochs)
+    num_seeds = options.seeds if options.device == "cuda" else 1
+    lines = [benchmark.line(name, num_seeds) for name in options.models]
+    if options.peer_batches:
+        node_types = int(graphs.node["x"].max()) + 1
+        published = row("qm8", "lanczosnet").build(node_types, benchmark.task.out_channels)
+        lines.append(
+            benchmark.peer("PyG, 7 GCNConv", SevenGCN(node_types, benchmark.task.out_channels), options.peer_batches)
+        )
+        lines.append(benchmark.peer("PyG, LanczosNet layer by layer", PlainNetwork(published), options.peer_batches))
+    title = (
+        f"An epoch of {len(benchmark.parts.train):,} molecules in batches of {BATCH_SIZE}, validated, on "
+        f"{options.device} in {options.precision}; a large product runs at {benchmark.peak / 1e12:.2f} TFLOP/s"
+    )
+    columns = ["", "epoch", f"{num_seeds} seeds at once", "TFLOP", "TFLOP/s", "of the floor", "memory"]
+    show(title, columns, lines)
+
+
+if __name__ == "__main__":
+    main()
