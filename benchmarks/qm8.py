@@ -84,13 +84,7 @@ class Benchmark:
         ]
 
     def line(self, name: str, num_seeds: int) -> list[str]:
-        (trainer,) = self.trainers(name, 1)
-        operations = self._operations(trainer)
-        advance([trainer])  # records the step
-        self._forget_memory()
-        seconds = self._seconds(lambda: advance([trainer]))
-        memory = self._memory(lambda: advance([trainer]))
-        del trainer
+        operations, seconds, memory = self._alone(name)
         gc.collect()
         together = ""
         if num_seeds > 1:
@@ -107,6 +101,15 @@ class Benchmark:
             f"{rate / self.peak:.1%}",
             f"{memory:.0f} MiB",
         ]
+
+    def _alone(self, name: str) -> tuple[int, float, float]:
+        """Operations, seconds and MiB of an epoch of one seed."""
+        (trainer,) = self.trainers(name, 1)
+        operations = self._operations(trainer)
+        advance([trainer])  # records the step
+        self._forget_memory()
+        seconds = self._seconds(lambda: advance([trainer]))
+        return operations, seconds, self._memory(lambda: advance([trainer]))
 
     def peer(self, title: str, model: nn.Module, num_batches: int) -> list[str]:
         """Training alone, of some batches, continued to an epoch."""

@@ -5,7 +5,8 @@ import torch
 
 from graph_builders import both_ways, generator, orthogonality_error
 from lanczosnet.affinity import adjacency, normalized
-from lanczosnet.krylov import lanczos, ritz, start, tridiagonal_matrix
+from lanczosnet.filters import spectral_filter
+from lanczosnet.krylov import lanczos, matrix_function, ritz, start, tridiagonal_matrix
 from real_graphs import molecules
 
 
@@ -50,6 +51,23 @@ class TestMolecules:
         steps = result.steps.cpu()
         assert (steps >= distinct).all()
         assert float((steps == distinct).double().mean()) > 0.98
+
+    def test_functions_are_right_in_float32(self, qm8, device):
+        """Values, and gradients with respect to S, of powers up to 30 and of a network on them."""
+        matrix, mask, _ = qm8
+        S = normalized(adjacency(matrix[::70].to(device, torch.float64), mask=mask[::70].to(device))).dense()
+        torch.manual_seed(0)
+        response = spectral_filter("mlp", (1, 3, 5, 10, 20, 30)).to(device)
+        weight = torch.randn(6, 26, 26, generator=generator(1)).to(device)
+        found = []
+        for dtype in (torch.float32, torch.float64):
+            operator = S.to(dtype).requires_grad_()
+            value = matrix_function(operator, response.to(dtype), dtype=dtype)
+            (grad,) = torch.autograd.grad((value * weight.to(dtype)).sum(), operator)
+            found.append((value.detach().double(), grad.double()))
+        for single, double in zip(*found, strict=True):
+            error = torch.linalg.vector_norm(single - double, dim=tuple(range(1, single.dim())))
+            assert float((error / torch.linalg.vector_norm(double, dim=tuple(range(1, double.dim())))).max()) < 1e-4
 
     def test_restarting_reconstructs_every_molecule_that_fits(self, qm8, device):
         matrix, mask, _ = qm8
