@@ -5,7 +5,7 @@ On a GPU the shapes of a batch depend on its size alone, and nothing in it asks 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import torch
 from torch import Tensor
@@ -21,6 +21,19 @@ from lanczosnet.models.entrance import DENSE_UP_TO
 MOST_BYTES = 2**31
 
 
+class Pairs(NamedTuple):
+    """Which graphs share blocks: those in the first half of `mask` the block of the same number in the second."""
+
+    mask: Tensor  # one on nodes of every graph by itself, [graph, node]
+    place: Tensor  # of the batch's graphs in this order, [graph]
+
+
+def pair_width(sizes: Tensor) -> Tensor:
+    """How wide blocks must be for pairs of graphs with so many nodes, `[..., graph]`, an even number -> `[...]`."""
+    in_order = sizes.sort(-1).values
+    return (in_order + in_order.flip(-1)).amax(-1)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Blocks:
     """What a network needs of graphs besides its parameters.
@@ -32,6 +45,9 @@ class Blocks:
     x: Annotated[Tensor, "graph node"]  # types, or features [graph, node, feature]; zero on padding
     mask: Annotated[Tensor, "graph node"]  # one on nodes and zero on padding
     rows: Tensor | None = None  # where nodes are among all places, [row]; None where padding is carried along
+    pairs: "Pairs | None" = None  # where two graphs share a block
+
+    can_pair: ClassVar[bool] = False  # whether two graphs that share no entry of an operator may share a block
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -54,18 +70,40 @@ class Blocks:
         CPU, where a shape may be asked for and arithmetic counts, they are as wide as the largest of these graphs.
         """
         if self.mask.is_cuda if same_shape is None else same_shape:
-            return replace(self, **{key: value.index_select(0, graphs) for key, value in self.tensors().items()})
+            return self._with({key: value.index_select(0, graphs) for key, value in self.tensors().items()})
         mask = self.mask.index_select(0, graphs)
         width = max(int(mask.sum(1).max()), 1)
         rows = mask[:, :width].flatten().nonzero().squeeze(1)
         cut = {key: _cut(getattr(self, key), names, width) for key, names in _axes(type(self)).items()}
-        return replace(self, **{key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
+        return self._with({key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
+
+    def gather_pairs(self, graphs: Tensor, width: int) -> Self:
+        """The same in half as many blocks of this width: the smallest graph with the largest, and so on.
+
+        The nodes of the second graph run backwards from the end of the block, which has to be wide enough for every
+        pair (`pair_width`). Batches of the mean size then leave little room for padding.
+        """
+        mask = self.mask.index_select(0, graphs)
+        by_size = mask.sum(1).argsort(stable=True)
+        first, second = by_size.chunk(2)
+        order = torch.cat([first, second.flip(0)])
+        axes = _axes(type(self))
+        tensors = {
+            key: _side_by_side(value.index_select(0, graphs[order]), axes[key], width)
+            for key, value in self.tensors().items()
+        }
+        masks = torch.nn.functional.pad(mask[order], (0, width - mask.shape[1]))
+        return self._with(tensors, pairs=Pairs(masks, order.argsort()))
 
     def widened(self, multiple: int) -> Self:
         """With so much more padding that rows are a multiple as long: on a GPU, products want them to be aligned."""
         extra = -self.mask.shape[1] % multiple
         axes = _axes(type(self))
-        return replace(self, **{key: _pad(value, axes[key], extra) for key, value in self.tensors().items()})
+        return self._with({key: _pad(value, axes[key], extra) for key, value in self.tensors().items()})
+
+    def _with(self, tensors: dict[str, Tensor], **others: Any) -> Self:
+        changes: dict[str, Any] = {**tensors, **others}
+        return replace(self, **changes)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that has a row for every graph."""
@@ -73,7 +111,11 @@ class Blocks:
 
     def read(self, readout: Any, x: Tensor) -> Tensor:
         """`[row, channel]` -> `[graph, out_channels]`."""
-        return readout.padded(self.padding.pad(x).flatten(0, 1), self.mask)
+        x = self.padding.pad(x)
+        if self.pairs is None:
+            return readout.padded(x.flatten(0, 1), self.mask)
+        apart = torch.cat([x, x.flip(1)])
+        return readout.padded(apart.flatten(0, 1), self.pairs.mask).index_select(0, self.pairs.place)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -81,6 +123,8 @@ class OperatorBlocks(Blocks):
     """Graphs for layers that multiply with operators which are known beforehand, and with one matrix."""
 
     matrix: Annotated[Tensor, "graph node term node"]
+
+    can_pair = True
 
     @property
     def operators(self) -> BlockOperators:
@@ -148,6 +192,20 @@ def _pad(value: Tensor, axes: Sequence[str], extra: int) -> Tensor:
     return torch.nn.functional.pad(value, [end for width in reversed(extras) for end in (0, width)])
 
 
+def _side_by_side(value: Tensor, axes: Sequence[str], width: int) -> Tensor:
+    """The second half of the graphs backwards behind the first, on all axes of nodes and of steps."""
+    first, second = value.chunk(2)
+    grown = [place for place, axis in enumerate(axes) if axis in ("node", "step")]
+    shape = [width if place in grown else size for place, size in enumerate(first.shape)]
+    both = front = back = value.new_zeros(shape)
+    for place in grown:
+        size = value.shape[place]
+        front, back = front.narrow(place, 0, size), back.narrow(place, width - size, size)
+    front.copy_(first)
+    back.add_(second.flip(grown))  # neither graph has anything where the other one has
+    return both
+
+
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:
     """Whether the graphs are small enough, and so few that their dense operators are no burden on the memory."""
     if len(graphs) == 0:
@@ -173,7 +231,7 @@ def identity_block(layout: BlockLayout, dtype: torch.dtype) -> Tensor:
     return torch.diag_embed(layout.mask.to(dtype))
 
 
-def node_blocks(x: Tensor, layout: BlockLayout, dtype: torch.dtype) -> dict[str, Tensor]:
+def node_blocks(x: Tensor, layout: BlockLayout, dtype: torch.dtype) -> dict[str, Any]:
     """The fields that all blocks have."""
     return {"x": layout.pad(x), "mask": layout.mask.to(dtype)}
 

@@ -32,6 +32,8 @@ class SpectralBlocks(Blocks):
     short: Annotated[Tensor, "graph node scale node"]  # powers of S
     typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
 
+    can_pair = True
+
 
 class LanczosNet(nn.Module):
     """Multi-scale graph convolutions on Ritz pairs that are computed once per graph.

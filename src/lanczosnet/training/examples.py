@@ -10,12 +10,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.models.blocks import pair_width
 from lanczosnet.training.devices import exact_products
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
 CHECKED_AT_ONCE = 1024
 ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
+PAIRED = True  # whether two graphs of a batch share a block on a GPU, where the model allows it
 
 
 class Step(NamedTuple):
@@ -30,13 +32,16 @@ class Step(NamedTuple):
 class Examples(Protocol):
     """Items of a data set, on a device.
 
-    `is_fixed` says that the shapes of a step depend on the number of its items alone.
+    `is_fixed` says that the shapes of a step depend on the number of its items alone, and on what `shapes` says.
     """
 
     @property
     def is_fixed(self) -> bool: ...
 
-    def step(self, items: Tensor) -> Step:
+    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
+        """For each batch of these items, in this order and on the host, what `step` has to know."""
+
+    def step(self, items: Tensor, shape: int | None = None) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
@@ -61,7 +66,10 @@ class OneGraph:
         self.inputs = prepared(model, on_device, validate=True)
         self.y = targets_of(on_device) if "y" in data else None
 
-    def step(self, items: Tensor) -> Step:
+    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
+        return [None]
+
+    def step(self, items: Tensor, shape: int | None = None) -> Step:
         assert self.y is not None
         y = self.y.index_select(0, items)
         return Step(self.inputs, items, y, y)
@@ -93,14 +101,33 @@ class ManyGraphs:
                 prepared(model, self.graphs.batch(numbers), validate=True)
         self.y = self.graphs.graph.get("y")
         self.same_shape = device.type != "cpu"  # of all batches of so many graphs; a CPU would rather leave padding out
+        self.sizes = data.node_ptr.diff().cpu()
 
     @property
     def is_fixed(self) -> bool:
         return self.blocks is not None and self.same_shape
 
-    def step(self, items: Tensor) -> Step:
+    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
+        """The width of blocks that two graphs share; None where every graph has its own."""
+        sizes = self.sizes[items.cpu()].split(batch_size)
+        if not (PAIRED and self.is_fixed and self.blocks.can_pair):
+            return [None] * len(sizes)
+        return [self._pair_width(batch) for batch in sizes]
+
+    def _pair_width(self, sizes: Tensor) -> int | None:
+        if len(sizes) % 2:
+            return None
+        width = int(pair_width(sizes))
+        width += -width % ALIGNED_TO
+        alone = self.blocks.mask.shape[1]
+        return width if alone <= width < 2 * alone else None
+
+    def step(self, items: Tensor, shape: int | None = None) -> Step:
         assert self.y is not None
-        (inputs,) = self._inputs([items], len(items))
+        if shape is None:
+            (inputs,) = self._inputs([items], len(items))
+        else:
+            inputs = self.blocks.gather_pairs(items, shape)
         y = self.y.view(len(self.y), -1).index_select(0, items)
         return Step(inputs, slice(None), y, y)
 

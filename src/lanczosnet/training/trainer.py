@@ -149,9 +149,8 @@ class Trainer:
             self.way = Replayed(self) if self.may_replay else Called(self)
             if isinstance(self.way, Replayed) and not self.way.is_possible:
                 self.way = Called(self)
-        number = self.run.progress.epoch + 1
-        self.way.seed(mixed_seed(self.seed, number, self.fabric.global_rank))
-        return self.way.epoch(self._order(number), [self._dials() for _ in range(self.steps_per_epoch)])
+        self.way.seed(mixed_seed(self.seed, self.run.progress.epoch + 1, self.fabric.global_rank))
+        return self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)])
 
     def conclude_epoch(self, values: Sequence[float]) -> EpochReport:
         """Decide about the epoch by the numbers that were queued."""
@@ -238,9 +237,9 @@ class Trainer:
             pairs = [(_rows(self.module(step.inputs), step.rows), step.y) for step in steps]
         return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
 
-    def _order(self, epoch: int) -> Tensor:
-        """The training items of an epoch, the same in all processes; in one step their order does not matter."""
-        items = self.split.train
+    def next_order(self) -> Tensor:
+        """The training items of the next epoch, the same in all processes; in one step their order does not matter."""
+        items, epoch = self.split.train, self.run.progress.epoch + 1
         if self.steps_per_epoch == 1:
             return items
         generator = torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
@@ -293,8 +292,11 @@ class Called:
         return torch.cat([mean.double().view(1), trainer.validate()])
 
 
+StepShape = tuple[int, int | None]  # how many items, and what `Examples.shapes` says of them
+
+
 class Replayed:
-    """The kernels of a step are recorded once for each size of a batch. Which items it takes, and its dials, it looks
+    """The kernels of a step are recorded once for each shape of a batch. Which items it takes, and its dials, it looks
     up on the device by the number of the step, which it then raises itself."""
 
     def __init__(self, trainer: Trainer) -> None:
@@ -304,18 +306,19 @@ class Replayed:
         self.stream = torch.cuda.Stream(device)
         self.random = OwnRandomNumbers(device)
         self.number = torch.zeros(1, dtype=torch.long, device=device)
-        self.items = trainer.split.train.to(device)
+        self.items = trainer.split.train.to(device, copy=True)
         self.dials = torch.zeros(trainer.steps_per_epoch, len(Dials._fields), device=device)
         self.turned: list[Dials] = []  # what `dials` holds
         self.losses = torch.zeros(trainer.steps_per_epoch, device=device)
         num_items = len(self.items)
         size = num_items if trainer.steps_per_epoch == 1 else trainer.recipe.batch_size
         self.sizes = [min(size, num_items - begin) for begin in range(0, num_items, size)]
-        self.steps = {size: torch.arange(size, device=device) for size in sorted(set(self.sizes))}
-        self.recordings: dict[int, Recording] = {}
-        self.is_possible = self._record()
+        self.places = torch.arange(self.sizes[0], device=device)
+        self.recordings: dict[StepShape, Recording] = {}
+        self.is_possible = self._record(trainer.next_order())
 
     def seed(self, number: int) -> None:
+        self.number_of_seed = number
         self.random.seed(number)
 
     @contextmanager
@@ -326,6 +329,10 @@ class Replayed:
         torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
     def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor:
+        shapes = self._shapes(items)
+        if any(shape not in self.recordings for shape in shapes):
+            self._record(items)
+            self.random.seed(self.number_of_seed)
         # Not `place`: the caller's stream must not wait yet, or runs would queue up behind each other.
         self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
         with torch.cuda.stream(self.stream):
@@ -335,35 +342,47 @@ class Replayed:
                 self.dials.copy_(torch.tensor(dials))
                 self.turned = list(dials)
             self.number.zero_()
-            for size in self.sizes:
-                self.recordings[size].replay()
+            for shape in shapes:
+                self.recordings[shape].replay()
             self.validation.replay()
         return self.values
 
-    def _record(self) -> bool:
-        """Whether it could be: a step that waits for the host cannot."""
+    def _shapes(self, items: Tensor) -> list[StepShape]:
+        """Of every step of an epoch on these items."""
+        return list(zip(self.sizes, self.trainer.examples.shapes(items, self.sizes[0]), strict=True))
+
+    def _record(self, items: Tensor) -> bool:
+        """The steps of an epoch on these items that are not recorded yet. Whether it could be done: a step that waits
+        for the host cannot."""
+        batches = dict(zip(self._shapes(items), items.split(self.sizes[0]), strict=True))
+        new = [shape for shape in batches if shape not in self.recordings]
+        is_first = not self.recordings
         with self._unchanged(), self.random.in_use():
             self.random.seed(0)
             self.dials.zero_()
-            for size in self.steps:
+            self.turned = []
+            for shape in new:
+                self.items[: len(batches[shape])].copy_(batches[shape])  # which have this shape
                 self.number.zero_()
-                self._step(size)  # libraries set themselves up, and constants are copied, in the first call
+                self._step(shape)  # libraries set themselves up, and constants are copied, in the first call
                 self.number.zero_()
-                if waits_for_the_host(lambda size=size: self._step(size)):  # type: ignore[misc]
+                if waits_for_the_host(lambda shape=shape: self._step(shape)):  # type: ignore[misc]
                     return False
-            self._validate()
-            if waits_for_the_host(self._validate):
-                return False
-            for size in self.steps:
-                self.recordings[size] = Recording(lambda size=size: self._step(size))  # type: ignore[misc]
-            self.validation = Recording(self._validate)
+            if is_first:
+                self._validate()
+                if waits_for_the_host(self._validate):
+                    return False
+            for shape in new:
+                self.recordings[shape] = Recording(lambda shape=shape: self._step(shape))  # type: ignore[misc]
+            if is_first:
+                self.validation = Recording(self._validate)
         return True
 
-    def _step(self, size: int) -> None:
-        trainer = self.trainer
-        items = self.items.index_select(0, self.number * self.sizes[0] + self.steps[size])
+    def _step(self, shape: StepShape) -> None:
+        trainer, (size, width) = self.trainer, shape
+        items = self.items.index_select(0, self.number * self.sizes[0] + self.places[:size])
         dials = Dials(*self.dials.index_select(0, self.number).squeeze(0))
-        loss = trainer.step(trainer.examples.step(items), dials)
+        loss = trainer.step(trainer.examples.step(items, width), dials)
         self.losses.index_copy_(0, self.number, loss.float().view(1))
         self.number += 1
 

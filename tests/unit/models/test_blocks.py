@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 from graph_builders import generator
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, model
+from lanczosnet.models.blocks import pair_width
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from waiting import Waits
 
@@ -263,3 +264,29 @@ def test_wider_blocks_have_rows_of_a_multiple() -> None:
     assert wide.mask.shape[1] % 8 == 0
     assert wide.vectors.shape[1] == wide.typed.shape[3] == wide.mask.shape[1]
     assert wide.vectors.shape[2] == blocks.vectors.shape[2]
+
+
+PAIRED = {
+    "LanczosNet": ("lanczosnet", {"num_steps": 8}),
+    "LanczosNet, more pairs than nodes": ("lanczosnet", {"num_steps": 20, "spectral_filter": "mlp"}),
+    "LanczosNet, Set2Set": ("lanczosnet", {"num_steps": 8, "readout": "set2set", "normalization": "layer"}),
+    "GCN": ("gcn", {}),
+    "DCNN": ("dcnn", {}),
+    "GraphSAGE": ("graphsage", {}),
+}
+
+
+@pytest.mark.parametrize(("name", "options"), PAIRED.values(), ids=PAIRED)
+@pytest.mark.parametrize("numbers", [[2, 0, 1, 3, 4, 5], [5, 1], [2, 2]], ids=str)
+def test_two_graphs_in_a_block_are_the_same_as_two_blocks(name: str, options: dict, numbers: list[int]) -> None:
+    graphs, chosen = various(symmetric=True), network(name, **options)
+    blocks, sizes = chosen.prepare_all(graphs).widened(4), graphs.node_ptr.diff()[numbers]
+    width = max(int(pair_width(sizes)), blocks.mask.shape[1])
+    results = []
+    for inputs in (graphs.batch(torch.tensor(numbers)), blocks.gather_pairs(torch.tensor(numbers), width)):
+        chosen.zero_grad()
+        out = chosen(inputs)
+        (out * torch.randn(out.shape, generator=generator(1))).sum().backward()
+        results.append((out, [p.grad.clone() for p in chosen.parameters() if p.grad is not None]))
+    assert inputs.mask.shape == (len(numbers) // 2, width)
+    torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
