@@ -27,9 +27,8 @@ from lanczosnet.experiments import row
 from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
-from lanczosnet.training import architecture_for, recipe, task_of
+from lanczosnet.training import architecture_for, examples, recipe, task_of
 from lanczosnet.training.devices import PRECISIONS, fabric_for
-from lanczosnet.training.examples import examples_of
 from lanczosnet.training.loop import advance
 from lanczosnet.training.trainer import Dials, Trainer
 
@@ -77,9 +76,9 @@ class Benchmark:
         model, _, variant = name.partition("/")
         architecture = architecture_for(self.graphs, self.task, model, row("qm8", model, variant).options)
         networks = [architecture.build(seed).to(self.device) for seed in range(count)]
-        examples = examples_of(networks[0], self.graphs, self.device)
+        on_device = examples.examples_of(networks[0], self.graphs, self.device)
         return [
-            Trainer(network, examples, self.parts, self.task, self.recipe, seed, self.fabric)
+            Trainer(network, on_device, self.parts, self.task, self.recipe, seed, self.fabric)
             for seed, network in enumerate(networks)
         ]
 
@@ -123,8 +122,10 @@ class Benchmark:
         return [title, f"{seconds * len(self.parts.train) / len(items):.3f} s", "", "", "", "", f"{memory:.0f} MiB"]
 
     def _operations(self, trainer: Trainer) -> int:
-        """Of the products of an epoch, forwards and backwards, and of the validation."""
-        step = next(trainer.steps(self.parts.train))
+        """Of the products of an epoch, forwards and backwards, and of the validation; those of batches as the first."""
+        items = self.parts.train[:BATCH_SIZE]
+        (shape,) = trainer.examples.shapes(items, BATCH_SIZE)
+        step = trainer.examples.step(items.to(self.device), shape)
         with FlopCounterMode(display=False) as of_step:
             trainer.step(step, Dials(0.0, 0.0))
         with FlopCounterMode(display=False) as of_validation:
@@ -174,7 +175,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="trained at once, for the column beside one seed's")
     parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
     parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
+    parser.add_argument("--align", type=int, default=examples.ALIGNED_TO, help="numbers that a row is a multiple of")
+    parser.add_argument("--no-pairs", action="store_true", help="give every molecule a block of its own")
     options = parser.parse_args()
+    examples.ALIGNED_TO, examples.PAIRED = options.align, not options.no_pairs
     if options.device == "cpu":
         torch.set_num_threads(1)
     graphs = load("qm8", data_dir=options.data_dir, tasks=16)

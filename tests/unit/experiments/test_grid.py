@@ -159,3 +159,20 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert modern.settings["patience"] == 30
     changed = citation.grid(recipe="modern", models=["lanczosnet"], settings={"patience": 5}).cells[0]
     assert changed.settings["patience"] == 5
+
+
+def test_adalanczosnet_has_further_rows_in_table_2():
+    plain, both = molecules.qm8_grid(), molecules.qm8_grid(models=["adalanczosnet"], variants=["lanczos", "published"])
+    assert len(plain.cells) == 11
+    assert [cell.label for cell in both.cells] == ["", "through Lanczos", "published filter"]
+    assert [cell.options.get("exact_up_to") for cell in both.cells] == [26, 0, None]
+    assert both.cells[2].options["tridiagonal_filter"] == "vectorized"
+    with pytest.raises(ValueError, match="no variant 'other' here; known are lanczos, published"):
+        molecules.qm8_grid(variants=["other"])
+
+
+def test_the_modern_rows_of_qm8_have_their_own_sizes():
+    for cell in molecules.qm8_grid("modern", models=["lanczosnet", "adalanczosnet"]).cells:
+        assert cell.options["residual"]
+        assert cell.options["normalization"] == "layer"
+        assert cell.settings["batch_size"] == 128

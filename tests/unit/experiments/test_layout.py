@@ -88,3 +88,11 @@ def test_one_cell_stands_in_two_rows_of_table_3():
     assert filled["runs"] == 14
     assert filled["cells"][2]["values"] == filled["cells"][6]["values"] == [2.0]
     assert [c["references"][0]["mean"] for c in filled["cells"]] == [float(r["mean"]) for r in published("ablation")]
+
+
+def test_the_ways_of_adalanczosnet_stand_below_each_other():
+    grid = molecules.qm8_grid(models=["adalanczosnet"], variants=["lanczos"], seeds=[0])
+    metrics = {"metrics": {"val": {"mae": 0.011}, "test": {"mae": 0.012}}, "by_target": {"test": {"a": 0.01}}}
+    filled = molecules.qm8_layout().filled([line(cell, **metrics) for cell in grid.cells])
+    rows = list(dict.fromkeys(tuple(cell["row"]) for cell in filled["cells"]))
+    assert rows == [("AdaLanczosNet",), ("AdaLanczosNet, through Lanczos",)]

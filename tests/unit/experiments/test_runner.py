@@ -9,8 +9,10 @@ import torch
 from lanczosnet.experiments import Cell, Grid, Store, provenance, runner
 from lanczosnet.experiments.progress import status
 from lanczosnet.experiments.runner import How, some_graphs, work
+from lanczosnet.experiments.store import save_best
 from lanczosnet.experiments.workers import work_in_processes
 from lanczosnet.training import DivergenceError, Outcome, recipe
+from lanczosnet.training.saved import load
 from training_builders import packed_molecules
 
 SETTINGS = recipe("paper", "node", {"epochs": 3}).settings()
@@ -225,3 +227,36 @@ def test_the_commit_can_be_told(monkeypatch):
     monkeypatch.setattr(provenance, "_git", lambda *arguments: None)
     assert provenance.commit() is None
     provenance.commit.cache_clear()
+
+
+MOLECULES = replace(
+    GCN,
+    table="qm8",
+    dataset="qm8",
+    split="random",
+    fraction=0.6,
+    options={"hidden_channels": 8, "num_layers": 2},
+    settings=recipe("paper", "graph", {"epochs": 3, "batch_size": 8}).settings(),
+)
+
+
+def test_runs_on_molecules_have_learning_curves_and_leave_models(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_loaded", lambda *_: packed_molecules())
+    work(Grid((MOLECULES,), (0, 1)), store, replace(CPU, keep_models=True))
+    lines = list(store.lines().values())
+    for line in lines:
+        assert set(line["curves"]) == {"train_loss", "val_loss", "val_mae", "val_rmse"}
+        assert {len(curve) for curve in line["curves"].values()} == {3}
+        assert min(line["curves"]["val_mae"]) == pytest.approx(line["metrics"]["val"]["mae"], rel=1e-4)
+    best = save_best(lines, store, tmp_path / "best")
+    assert best["metrics"]["val"]["mae"] == min(line["metrics"]["val"]["mae"] for line in lines)
+    config = load(tmp_path / "best").config
+    assert config["training"]["seed"] == best["seed"]
+    assert config["result"]["metrics"] == best["metrics"]
+
+
+def test_models_that_were_not_kept_cannot_be_saved(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "_loaded", lambda *_: packed_molecules())
+    work(Grid((MOLECULES,), (0,)), store, CPU)
+    with pytest.raises(ValueError, match="kept none of these models"):
+        save_best(store.lines().values(), store, tmp_path / "best")

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import pack
 from lanczosnet.training import Classification, Regression, TrainingError, task_of
-from lanczosnet.training.tasks import described, from_description
+from lanczosnet.training.tasks import described, from_description, numbered
 from training_builders import communities, packed_molecules
 
 NAN = float("nan")
@@ -89,3 +89,7 @@ def test_a_task_survives_json():
         task_of(communities(), torch.arange(9)),
     ):
         assert from_description(json.loads(json.dumps(described(task)))) == task
+
+
+def test_targets_of_one_name_are_numbered():
+    assert numbered(["a", "b", "a", "a"]) == ("a", "b", "a#2", "a#3")

@@ -1,0 +1,25 @@
+"""Learning curves from result lines."""
+
+import pytest
+
+from lanczosnet.report.curves import draw_curves
+
+TITLES = {"gcn": "GCN", "lanczosnet": "LanczosNet"}
+
+
+def line(model: str, seed: int, *values: float) -> dict:
+    curves = {"train_loss": list(values), "val_loss": list(values), "val_mae": [value / 100 for value in values]}
+    return {"model": model, "label": "", "seed": seed, "curves": curves}
+
+
+def test_a_figure_has_the_curves_of_all_runs(tmp_path):
+    lines = [line("gcn", 0, 1.0, 0.5), line("gcn", 1, 1.1, 0.6), line("lanczosnet", 0, 0.9, 0.4, 0.3)]
+    assert draw_curves([*lines, {"model": "gcn", "error": "diverged"}], TITLES, tmp_path / "curves.svg") == 3
+    text = (tmp_path / "curves.svg").read_text()
+    assert text.count("<svg") == 1
+    assert draw_curves(lines, TITLES, tmp_path / "curves.png") == 3
+
+
+def test_lines_without_curves_are_an_error_that_says_so(tmp_path):
+    with pytest.raises(ValueError, match="none of these lines has learning curves"):
+        draw_curves([{"model": "gcn"}], TITLES, tmp_path / "curves.png")
