@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -111,6 +112,18 @@ def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):
     assert [row["b"] for row in answers] == ["1", "", "4", "6"]
     assert [bool(row["error"]) for row in answers] == [False, True, True, False]
     assert answers[0]["predicted_label"] in ("0", "1")
+
+
+def test_the_remedy_for_a_bad_smiles_is_one_that_the_command_takes(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [f"{text},{len(text)}" for text in (*SMILES, "nonsense")]
+    (tmp_path / "t.csv").write_text("smiles,length\n" + "\n".join(rows) + "\n")
+    arguments = ["train", tmp_path / "t.csv", *TINY, "--out", tmp_path / "m", "--data-dir", tmp_path]
+    message = str(invoke(*arguments, expect=1).exception)
+    assert f"row {len(rows) + 1}: RDKit cannot parse 'nonsense'" in message
+    remedy = re.search(r"`(--data-set [^`]*)`", message)[1]
+    facts = json.loads(invoke(*arguments, *remedy.split(), "--json").stdout)
+    assert facts["epochs"] == 4
 
 
 MISTAKES = [
