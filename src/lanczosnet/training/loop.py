@@ -6,19 +6,22 @@ goes on as if it had never stopped, and nothing but weights, optimizer and the r
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
-from lightning.fabric import Fabric
 from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
+from lanczosnet.training.devices import best_device
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
 from lanczosnet.training.trainer import EpochReport, Fitted, Run, Trainer
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 
 class Checkpoints(Protocol):
@@ -37,7 +40,7 @@ def fit(
     recipe: Recipe,
     *,
     seed: int = 0,
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
     on_epoch: Callable[[EpochReport], None] = lambda report: None,
     checkpoints: Checkpoints | None = None,
 ) -> Fitted:
@@ -47,7 +50,7 @@ def fit(
     (device, precision, processes), by default one process on the best device. On one GPU the step is recorded and
     replayed, where the model and its data allow it.
     """
-    fabric = fabric or Fabric(devices=1)
+    fabric = fabric or best_device()
     with explained(recipe), random_state_kept(fabric.device):
         model.to(fabric.device)
         trainer = Trainer(model, examples_of(model, data, fabric.device), split, task, recipe, seed, fabric)

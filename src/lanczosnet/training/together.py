@@ -7,19 +7,23 @@ each does what it would do alone. On the CPU they run one after the other.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 import torch
-from lightning.fabric import Fabric
 from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
+from lanczosnet.training.devices import best_device
 from lanczosnet.training.errors import DivergenceError
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.loop import Checkpoints, advance, explained, random_state_kept
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
 from lanczosnet.training.trainer import EpochReport, Fitted, Trainer
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ def fit_together(
     data: Data | PackedGraphs,
     recipe: Recipe,
     *,
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
     on_end: Callable[[int, Outcome], None] = lambda place, outcome: None,
 ) -> list[Outcome]:
@@ -58,7 +62,7 @@ def fit_together(
     """
     if not trials:
         return []
-    fabric = fabric or Fabric(devices=1)
+    fabric = fabric or best_device()
     with explained(recipe), random_state_kept(fabric.device):
         begin = perf_counter()
         for trial in trials:

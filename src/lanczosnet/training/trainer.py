@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor, nn
 
 from lanczosnet.graphs import Split
@@ -24,6 +23,9 @@ from lanczosnet.training.examples import Examples, Step
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.recording import OwnRandomNumbers, Recording, kept, waits_for_the_host
 from lanczosnet.training.tasks import Task
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATED_AT_ONCE = 1024  # graphs, on a GPU, where small batches leave most of it idle
@@ -124,7 +126,7 @@ class Trainer:
         task: Task,
         recipe: Recipe,
         seed: int,
-        fabric: Fabric,
+        fabric: "Fabric",
     ) -> None:
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
@@ -402,7 +404,7 @@ def mixed_seed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _may_replay(examples: Examples, fabric: Fabric) -> bool:
+def _may_replay(examples: Examples, fabric: "Fabric") -> bool:
     is_scaled = fabric._precision.precision == "16-mixed"  # whose scale the host adapts after every step
     return examples.is_fixed and fabric.device.type == "cuda" and fabric.world_size == 1 and not is_scaled
 
