@@ -16,7 +16,7 @@ from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.noise import feature_noise
+from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
 from lanczosnet.models.widths import layer_widths
@@ -103,7 +103,7 @@ class LanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
-        self.input_dropout = feature_noise(node_dropout, input_dropout)
+        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, *self.convolutions, self.readout):
@@ -126,6 +126,7 @@ class LanczosNet(nn.Module):
             if inputs.layout is not None:
                 pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
+        inputs = inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
         return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
 
     @torch.no_grad()

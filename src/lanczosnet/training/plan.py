@@ -1,7 +1,8 @@
 """From a plan to a model directory: load, split, build, fit, save."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,11 +12,11 @@ from torch_geometric.data import Data
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.loop import fit
+from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
 from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
+from lanczosnet.training.together import Outcome, Trial, fit_together
 from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
@@ -113,30 +114,11 @@ def run(
     record = Record(prepared, folder, resume=resume, checkpoint_seconds=checkpoint_seconds, writes=is_first)
     if fabric is not None:
         fabric.barrier()  # no process looks for a checkpoint before the old one is gone
-    with record:
-
-        def after(report: EpochReport) -> None:
-            record.note(report)
-            on_epoch(report)
-
-        try:
-            fitted = fit(
-                record.network,
-                prepared.data,
-                prepared.split,
-                prepared.task,
-                prepared.recipe,
-                seed=prepared.plan.seed,
-                fabric=fabric,
-                on_epoch=after,
-                checkpoints=record.checkpoint,
-            )
-        except DivergenceError as error:
-            if error.best:
-                record.save(error.best)
-            raise
-        record.save(fitted)
-    return fitted
+    (outcome,) = trained([record], fabric, on_epoch=lambda place, report: on_epoch(report))
+    if outcome.error is not None:
+        raise outcome.error
+    assert outcome.fitted is not None
+    return outcome.fitted
 
 
 def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | None:
@@ -172,6 +154,10 @@ class Record:
         if self.writes:
             self._lines.close()
 
+    def trial(self) -> Trial:
+        prepared = self.prepared
+        return Trial(self.network, prepared.split, prepared.task, prepared.plan.seed, self.checkpoint)
+
     def note(self, report: EpochReport) -> None:
         if self.writes:
             self._lines.write(json.dumps(report.as_dict()) + "\n")
@@ -183,6 +169,25 @@ class Record:
             prepared = self.prepared
             save(self.folder, self.network, prepared.architecture, prepared.task, about(prepared, fitted))
             self.checkpoint.path.unlink(missing_ok=True)
+
+
+def trained(
+    records: Sequence[Record], fabric: "Fabric | None", on_epoch: Callable[[int, EpochReport], None]
+) -> list[Outcome]:
+    """Train runs that differ in their seeds alone; what they leave is in their folders when this returns."""
+
+    def after(place: int, report: EpochReport) -> None:
+        records[place].note(report)
+        on_epoch(place, report)
+
+    def at_end(place: int, outcome: Outcome) -> None:
+        if outcome.fitted:
+            records[place].save(outcome.fitted)
+
+    prepared = records[0].prepared
+    with ExitStack() as stack:
+        trials = [stack.enter_context(record).trial() for record in records]
+        return fit_together(trials, prepared.data, prepared.recipe, fabric=fabric, on_epoch=after, on_end=at_end)
 
 
 def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,8 @@ import torch
 
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.plan import Plan, Prepared, Record, finished_before, prepare, run
-from lanczosnet.training.together import Outcome, Trial, fit_together
+from lanczosnet.training.plan import Plan, Prepared, Record, finished_before, prepare, run, trained
+from lanczosnet.training.together import Outcome
 from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
@@ -93,31 +92,17 @@ def _side_by_side(
 
 
 def _trained(records: Sequence[Record], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
-    prepared = records[0].prepared
-    done = [record.checkpoint.epoch() / prepared.recipe.epochs for record in records]
-
-    def advance(place: int, share: float) -> None:
-        on_progress(share - done[place])
-        done[place] = share
+    epochs = records[0].prepared.recipe.epochs
+    done = [record.checkpoint.epoch() for record in records]
 
     def on_epoch(place: int, report: EpochReport) -> None:
-        records[place].note(report)
-        advance(place, report.epoch / prepared.recipe.epochs)
+        done[place] = report.epoch
+        on_progress(1 / epochs)
 
-    def on_end(place: int, outcome: Outcome) -> None:
-        if outcome.fitted:
-            records[place].save(outcome.fitted)
-        advance(place, 1.0)
-
-    on_progress(sum(done))
-    with ExitStack() as stack:
-        trials = [_trial(stack.enter_context(record)) for record in records]
-        return fit_together(trials, prepared.data, prepared.recipe, fabric=fabric, on_epoch=on_epoch, on_end=on_end)
-
-
-def _trial(record: Record) -> Trial:
-    prepared = record.prepared
-    return Trial(record.network, prepared.split, prepared.task, prepared.plan.seed, record.checkpoint)
+    on_progress(sum(done) / epochs)
+    outcomes = trained(records, fabric, on_epoch)
+    on_progress(len(records) - sum(done) / epochs)  # of runs that stopped early
+    return outcomes
 
 
 def _in_processes(

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch import nn
 
-from lanczosnet.layers.noise import NodeDropout, feature_noise
+from lanczosnet.layers.noise import FeatureNoise, NodeDropout
 
 
 def test_whole_nodes_are_dropped_and_the_others_scaled():
@@ -43,6 +42,11 @@ def test_a_share_outside_its_bounds_is_refused(p):
 
 
 def test_noise_is_of_nodes_then_of_features():
-    assert isinstance(feature_noise(0.0, 0.5), nn.Dropout)
-    nodes, features = feature_noise(0.25, 0.5)
-    assert (nodes.p, features.p) == (0.25, 0.5)
+    torch.manual_seed(0)
+    noise = FeatureNoise(0.5, 0.5)
+    y = noise(torch.ones(2000, 4))
+    assert set(y.unique().tolist()) == {0.0, 4.0}
+    is_dropped = (y == 0).all(1)
+    assert float(is_dropped.float().mean()) == pytest.approx(0.5 + 0.5 * 0.5**4, abs=0.04)
+    assert float((y[~is_dropped] == 0).float().mean()) == pytest.approx(0.5, abs=0.05)
+    assert torch.equal(noise.eval()(y), y)
