@@ -14,10 +14,10 @@ from lanczosnet.training.architecture import Architecture, architecture_for, opt
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.loop import fit
+from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
 from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
-from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -16,7 +16,7 @@ import torch
 
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.plan import Plan, prepare, run
-from lanczosnet.training.trainer import Fitted
+from lanczosnet.training.progress import Fitted
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
