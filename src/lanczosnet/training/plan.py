@@ -13,11 +13,11 @@ from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
 from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
 from lanczosnet.training.together import Outcome, Trial, fit_together
-from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -17,8 +17,8 @@ import torch
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.plan import Plan, Prepared, Record, finished_before, prepare, run, trained
+from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.together import Outcome
-from lanczosnet.training.trainer import EpochReport, Fitted
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

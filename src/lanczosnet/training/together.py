@@ -18,9 +18,10 @@ from lanczosnet.graphs import PackedGraphs, Split
 from lanczosnet.training.devices import best_device
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
+from lanczosnet.training.progress import EpochReport, Fitted, Run
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
-from lanczosnet.training.trainer import EpochReport, Fitted, Run, Trainer
+from lanczosnet.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -9,7 +9,8 @@ from lanczosnet.training import Classification, Regression, TrainingError, archi
 from lanczosnet.training.consistency import disagreement, sharpened
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
-from lanczosnet.training.trainer import Trainer, consistency_weight
+from lanczosnet.training.schedule import consistency_weight
+from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
 TWO_CLASSES = Classification("node", ("y",), (("a", "b"),))

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from lanczosnet.training import RECIPES, TrainingError, recipe
-from lanczosnet.training.trainer import learning_rate
+from lanczosnet.training.schedule import learning_rate
 
 
 def test_the_papers_numbers():
