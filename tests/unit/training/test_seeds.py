@@ -6,7 +6,7 @@ import pickle
 import pytest
 import torch
 
-from lanczosnet.training import DivergenceError, Plan, TrainingError, prepare, run, run_seeds
+from lanczosnet.training import DivergenceError, Plan, TrainingError, prepare, run, run_seeds, seeds
 from lanczosnet.training import plan as plan_module
 from lanczosnet.training.devices import fabric_for
 from training_builders import packed_molecules
@@ -133,3 +133,21 @@ def test_torchrun_is_refused(monkeypatch, tmp_path):
 def test_a_divergence_passes_from_process_to_process():
     error = pickle.loads(pickle.dumps(DivergenceError(3, 0.1)))
     assert (error.epoch, str(error)) == (3, str(DivergenceError(3, 0.1)))
+
+
+@pytest.mark.parametrize(
+    ("device", "has_cuda", "expected"),
+    [
+        ("auto", True, "together"),
+        ("cuda", True, "together"),
+        ("auto", False, "processes"),
+        ("cpu", True, "processes"),
+        ("mps", False, "processes"),
+    ],
+)
+def test_the_device_decides_how_seeds_are_trained(monkeypatch, tmp_path, device, has_cuda, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(seeds, "fabric_for", lambda *names: names)
+    monkeypatch.setattr(seeds, "_side_by_side", lambda *_, **how: ["together"])
+    monkeypatch.setattr(seeds, "_in_processes", lambda *_: ["processes"])
+    assert run_seeds(Plan("karate", split="1-per-class"), SEEDS, tmp_path, device=device) == [expected]
