@@ -29,8 +29,9 @@ from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.training import architecture_for, examples, recipe, task_of
 from lanczosnet.training.devices import PRECISIONS, fabric_for
-from lanczosnet.training.loop import advance
-from lanczosnet.training.trainer import Dials, Trainer
+from lanczosnet.training.schedule import Dials
+from lanczosnet.training.together import advance
+from lanczosnet.training.trainer import Trainer
 
 BATCH_SIZE, WIDTH, NUM_LAYERS = 64, 128, 7
 ROWS = {

@@ -31,7 +31,7 @@ def gradients_and_losses(kind: str) -> dict[str, torch.Tensor]:
 
 
 if __name__ == "__main__":
-    found = gradients_and_losses(sys.argv[1])
-    if fabric_rank := int(torch.distributed.get_rank()):
-        assert fabric_rank == 1
-    torch.save(found, Path(sys.argv[2]) / f"{fabric_rank}.pt")
+    folder, *kinds = sys.argv[1:]
+    for kind in kinds:
+        found = gradients_and_losses(kind)
+        torch.save(found, Path(folder) / f"{kind}-{torch.distributed.get_rank()}.pt")

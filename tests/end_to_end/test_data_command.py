@@ -2,11 +2,12 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import pytest
+
+from lanczosnet.graphs import load
 
 COMMAND = [sys.executable, "-c", "from lanczosnet.cli import main; main()"]
 
@@ -60,22 +61,44 @@ def test_the_variable_names_the_data_directory_and_a_read_only_one_serves(real_d
     assert facts["ritz_values"][0] == pytest.approx(1.0, abs=1e-3)
 
 
-@pytest.mark.data
+FEATURISED = """
+import sys, time
+from lanczosnet.graphs import load, molecules
+original = molecules.featurize
+def featurize(*arguments, **options):
+    print("featurised", end=" ")
+    time.sleep(0.5)  # the other one comes meanwhile
+    return original(*arguments, **options)
+molecules.featurize = featurize
+print("here", flush=True)
+input()
+print(len(load(sys.argv[1], data_dir=sys.argv[2])))
+"""
+
+
 @pytest.mark.slow
-def test_qm8_is_featurised_once_even_by_two_processes(real_data, tmp_path):
+def test_molecules_are_featurised_once_even_by_two_processes(tmp_path):
     """Both start without a cache; one makes it, the other waits and reads it."""
     pytest.importorskip("rdkit")
-    data = tmp_path / "data" / "qm8"
-    data.mkdir(parents=True)
-    shutil.copy(real_data / "qm8" / "qm8.csv", data / "qm8.csv")
-    variables = os.environ | {"LANCZOSNET_DATA": str(data.parent), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    script = "from lanczosnet.graphs import load; g = load('qm8'); print(len(g), g.about['targets'][0])"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=variables)
-        for _ in range(2)
-    ]
+    smiles = ["C" * length for length in range(1, 21)]
+    (tmp_path / "mine.csv").write_text("smiles,y\n" + "".join(f"{text},{len(text)}\n" for text in smiles))
+    command = [sys.executable, "-c", FEATURISED, str(tmp_path / "mine.csv"), str(tmp_path)]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.stdout.readline() for process in processes] == ["here\n"] * 2
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
     outputs = [process.communicate(timeout=300)[0].strip() for process in processes]
-    assert outputs == ["21786 E1-CC2"] * 2
-    assert sorted(path.name for path in data.iterdir() if path.suffix != ".lock") == ["qm8.csv", "qm8.safetensors"]
-    verified = run("data", "verify", "qm8", "--json", cache=tmp_path, LANCZOSNET_DATA=str(data.parent))
+    assert sorted(outputs) == ["20", "featurised 20"]
+    assert len(list((tmp_path / "molecules").glob("*.safetensors"))) == 1
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_cache_of_qm8_is_verified(qm8_folder, tmp_path, monkeypatch):
+    pytest.importorskip("rdkit")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # not the cache of whoever runs the tests
+    monkeypatch.delenv("LANCZOSNET_DATA", raising=False)
+    load("qm8", data_dir=qm8_folder)
+    verified = run("data", "verify", "qm8", "--json", cache=tmp_path, LANCZOSNET_DATA=str(qm8_folder))
     assert [row["state"] for row in json.loads(verified.stdout)] == ["ok", "ok"]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from lanczosnet.cli.app import app
 from lanczosnet.experiments import row
 from lanczosnet.models import MODELS
 
@@ -56,7 +58,7 @@ def test_the_parameter_counts_beside_the_networks_are_those_of_the_published_row
 
 
 def test_every_link_between_the_documents_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for document in (ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
@@ -66,3 +68,14 @@ def test_the_examples_run() -> None:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(compile(example.read_text(encoding="utf-8"), example.name, "exec"), {"__name__": "__main__"})
         assert "Ritz values" in printed.getvalue()
+
+
+def test_the_tables_of_the_results_are_those_of_their_lines() -> None:
+    page = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+    shown = re.findall(r"<!-- table (\w+): (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
+    assert shown
+    for table, lines, text in shown:
+        command = ["table", table, "--from", str(ROOT / lines), "--format", "markdown"]
+        printed = CliRunner().invoke(app, command)
+        assert printed.exit_code == 0, printed.output
+        assert printed.stdout.strip() == text

@@ -32,15 +32,15 @@ def torchrun(*arguments: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["graphs", "nodes"])
-def test_two_processes_have_the_gradients_of_one_on_the_joint_batch(kind, tmp_path):
+def test_two_processes_have_the_gradients_of_one_on_the_joint_batch(tmp_path):
     """With targets missing unevenly, and a last batch that does not divide."""
-    torchrun(str(TESTS / "two_processes.py"), kind, str(tmp_path))
-    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in (0, 1))
-    alone = gradients_and_losses(kind)
-    for name, wanted in alone.items():
-        assert torch.equal(first[name], second[name]), name
-        torch.testing.assert_close(first[name], wanted, rtol=1e-4, atol=1e-6, msg=name)
+    kinds = ("graphs", "nodes")
+    torchrun(str(TESTS / "two_processes.py"), str(tmp_path), *kinds)
+    for kind in kinds:
+        first, second = (torch.load(tmp_path / f"{kind}-{rank}.pt", weights_only=True) for rank in (0, 1))
+        for name, wanted in gradients_and_losses(kind).items():
+            assert torch.equal(first[name], second[name]), (kind, name)
+            torch.testing.assert_close(first[name], wanted, rtol=1e-4, atol=1e-6, msg=f"{kind}: {name}")
 
 
 @pytest.mark.slow

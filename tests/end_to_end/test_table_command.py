@@ -127,10 +127,10 @@ def test_a_failed_run_is_shown_and_ends_with_1(real_data, tmp_path, monkeypatch)
     assert "failed" not in invoke(*arguments, "--retry-failed").stdout
 
 
-def test_the_grid_is_listed_without_torch():
+def test_the_grid_is_listed_without_torch(tmp_path):
     code = "import sys; from lanczosnet.cli import main; sys.argv[1:] = ['table', 'citation', '--dry-run']\n"
     code += "try: main()\nexcept SystemExit: pass\nprint('torch' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert "cells: 0 done, 0 running, 132 to come; runs: 0 of 1320" in result.stdout
     assert result.stdout.endswith("False\n")
 

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -113,6 +114,18 @@ def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):
     assert answers[0]["predicted_label"] in ("0", "1")
 
 
+def test_the_remedy_for_a_bad_smiles_is_one_that_the_command_takes(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [f"{text},{len(text)}" for text in (*SMILES, "nonsense")]
+    (tmp_path / "t.csv").write_text("smiles,length\n" + "\n".join(rows) + "\n")
+    arguments = ["train", tmp_path / "t.csv", *TINY, "--out", tmp_path / "m", "--data-dir", tmp_path]
+    message = str(invoke(*arguments, expect=1).exception)
+    assert f"row {len(rows) + 1}: RDKit cannot parse 'nonsense'" in message
+    remedy = re.search(r"`(--data-set [^`]*)`", message)[1]
+    facts = json.loads(invoke(*arguments, *remedy.split(), "--json").stdout)
+    assert facts["epochs"] == 4
+
+
 MISTAKES = [
     (["train", "coar"], 1, "Known data sets"),
     (["train", "karate", "--set", "epohcs=3"], 1, "no setting 'epohcs'"),
@@ -188,7 +201,7 @@ def wait_for_lines(path, count: int, process: subprocess.Popen) -> None:
 @pytest.mark.slow
 def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
     arguments = ["train", "digits", *LONG, "--split", "10-per-class", "--checkpoint-seconds", "0", "--device", "cpu"]
-    assert subprocess.run([*COMMAND, *arguments, "--out", str(tmp_path / "whole")], check=False).returncode == 0
+    invoke(*arguments, "--out", tmp_path / "whole")
     chance = random.Random(os.getpid())
     out = tmp_path / "killed"
     kills = 0
@@ -200,7 +213,7 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
         process.communicate()
         kills += not (out / "config.json").exists()
     assert kills >= 2, "it was killed too late to show anything"
-    assert subprocess.run([*COMMAND, *arguments, "--out", str(out), "--resume"], check=False).returncode == 0
+    invoke(*arguments, "--out", out, "--resume")
     for name in ("model.safetensors", "metrics.jsonl", "config.json"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
     leftovers = {path.name for path in out.iterdir()} - {"model.safetensors", "metrics.jsonl", "config.json"}

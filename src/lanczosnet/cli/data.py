@@ -5,16 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
+from lanczosnet.cli.options import DataDir, DataSettings, Json, read_settings
 from lanczosnet.cli.printing import print_facts, print_rows
 
 app = typer.Typer(no_args_is_help=True, help="List, fetch, verify and describe data sets.")
 
 Name = Annotated[str, typer.Argument(help="A data set; `lanczosnet data list` shows them.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Where the files lie; else LANCZOSNET_DATA, else the user's cache folder."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command("list")
@@ -54,12 +50,12 @@ def verify(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 @app.command()
-def info(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
+def info(name: Name, data_settings: DataSettings = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Describe a data set, by name or path: sizes, components, degrees, ends of the spectrum, place of the files."""
     from lanczosnet.graphs.catalogue import CATALOGUE, load
     from lanczosnet.graphs.verify import verify as verify_files
 
-    data = load(name, data_dir=data_dir)
+    data = load(name, data_dir=data_dir, **read_settings(data_settings))
     from lanczosnet.graphs.info import summary  # after `load`, so that a wrong name is answered before torch is loaded
 
     facts = {"name": name, **summary(data)}

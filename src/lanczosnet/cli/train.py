@@ -104,18 +104,15 @@ def _fitted(
 
 
 def _train_seeds(plan: "Plan", count: int, folder: Path, as_json: bool, **how: Any) -> None:
-    """A process per seed; at the end every one's outcome, and mean and deviation."""
+    """All seeds; at the end every one's outcome, and mean and deviation."""
     import statistics
 
     from lanczosnet.graphs.progress import progress_bar
     from lanczosnet.training.seeds import run_seeds
 
     seeds = range(plan.seed, plan.seed + count)
-    outcomes = []
     with progress_bar(f"Training {count} seeds", count) as advance:
-        for fitted in run_seeds(plan, seeds, folder, **how):
-            outcomes.append(fitted)
-            advance(1)
+        outcomes = run_seeds(plan, seeds, folder, on_progress=advance, **how)
     facts: dict[str, Any] = {"model": str(folder), "seeds": list(seeds)}
     for name in outcomes[0].metrics["test"]:
         values = [fitted.metrics["test"][name] for fitted in outcomes]

@@ -88,15 +88,15 @@ class RaggedBasis:
         column = frequency[pairs.segment[node], step]
         entries = pairs.vectors.detach()[node, step]
         shape = (len(pairs.vectors), len(self.values))
-        self._vectors = _csr(node, column, entries, shape)
+        self._vectors = csr_matrix(node, column, entries, shape)
         order = torch.argsort(column, stable=True)
-        self._transposed = _csr(column[order], node[order], entries[order], (shape[1], shape[0]))
+        self._transposed = csr_matrix(column[order], node[order], entries[order], (shape[1], shape[0]))
 
     def transform(self, signal: Tensor) -> Tensor:
-        return _ConstantProduct.apply(signal, self._transposed, self._vectors)
+        return constant_product(signal, self._transposed, self._vectors)
 
     def inverse(self, spectrum: Tensor) -> Tensor:
-        return _ConstantProduct.apply(spectrum, self._vectors, self._transposed)
+        return constant_product(spectrum, self._vectors, self._transposed)
 
 
 def _existing(pairs: RitzPairs) -> Tensor:
@@ -104,16 +104,19 @@ def _existing(pairs: RitzPairs) -> Tensor:
     return torch.arange(pairs.values.shape[-1], device=pairs.values.device) < pairs.rank.unsqueeze(-1)
 
 
-def _csr(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, int]) -> Tensor:
+def csr_matrix(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, int]) -> Tensor:
     """A CSR matrix from entries sorted by row."""
     count = torch.bincount(row, minlength=shape[0])
     pointer = torch.cat([count.new_zeros(1), count.cumsum(0)])
     return torch.sparse_csr_tensor(pointer.int(), column.int(), entries, shape, check_invariants=False)
 
 
-class _ConstantProduct(torch.autograd.Function):
-    """matrix @ signal, where the matrix is data and its transpose is at hand."""
+def constant_product(signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
+    """matrix @ signal with a gradient for the signal; the matrix is data, sparse, and its transpose is at hand."""
+    return _ConstantProduct.apply(signal, matrix, transpose)
 
+
+class _ConstantProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
         ctx.matrices = matrix, transpose
@@ -124,4 +127,4 @@ class _ConstantProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         matrix, transpose = ctx.matrices
-        return _ConstantProduct.apply(grad, transpose, matrix).to(ctx.signal_type), None, None
+        return constant_product(grad, transpose, matrix).to(ctx.signal_type), None, None

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,9 +24,8 @@ def sha256_of(path: Path) -> str:
 def replacing(target: Path) -> Iterator[Path]:
     """Give a temporary path beside the target; it becomes the target only if the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    os.close(handle)
-    temporary = Path(name)
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
+    temporary.touch(exist_ok=False)  # not by `tempfile`, whose files only their owner may read
     try:
         yield temporary
         os.replace(temporary, target)

@@ -107,7 +107,8 @@ def featurize(
             f"{skipped[0].reason}{more}",
             file=path,
             row=skipped[0].row,
-            remedy="Correct the row, or pass skip_invalid=True to leave such rows out",
+            remedy="Correct the row, or leave such rows out with skip_invalid=True (on the command line with "
+            "`--data-set skip_invalid=true`)",
         )
     kept = [i for i, result in enumerate(results) if not isinstance(result, str)]
     if not kept:

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Give a function that moves the bar forward by so many items."""
+def progress_bar(description: str, total: int) -> Iterator[Callable[[float], None]]:
+    """Give a function that moves the bar forward by so many items, or by a share of one."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

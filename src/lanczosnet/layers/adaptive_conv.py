@@ -54,8 +54,8 @@ class BlockCoordinates:
         self.layout = layout
 
     def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        products = signal @ weights.movedim(0, 1).flatten(1)  # before padding: features are often many, outputs few
-        return self.layout.pad(products).unflatten(-1, (len(weights), -1)).movedim(-2, -3)
+        # Weights before padding: features are often many, outputs few.
+        return _by_scale(self.layout.pad(_all_products(signal, weights)), len(weights))
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         return self.layout.unpad(coefficients)
@@ -68,6 +68,8 @@ class BasisCoordinates:
         self.basis = basis
 
     def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        if _is_wide(weights):
+            return _by_scale(self.basis.mT @ _all_products(signal, weights), len(weights))
         return (self.basis.mT @ signal).unsqueeze(-3) @ weights
 
     def inverse(self, coefficients: Tensor) -> Tensor:
@@ -83,9 +85,13 @@ class RaggedCoordinates:
         self.num_segments = num_segments
 
     def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        if _is_wide(weights):
+            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
+        return self._transformed(signal).unsqueeze(-3) @ weights
+
+    def _transformed(self, signal: Tensor) -> Tensor:
         zeros = signal.new_zeros(self.num_segments, signal.shape[-1])
-        steps = [zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors]
-        return torch.stack(steps, 1).unsqueeze(-3) @ weights
+        return torch.stack([zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors], 1)
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         steps = zip(self.vectors, coefficients.unbind(1), strict=True)
@@ -107,6 +113,22 @@ class SubsetCoordinates:
     def inverse(self, coefficients: Tensor) -> Tensor:
         signal = self.inner.inverse(coefficients)
         return signal.new_zeros(self.num_graphs, *signal.shape[1:]).index_put((self.graphs,), signal)
+
+
+def _is_wide(weights: Tensor) -> bool:
+    """Whether the products with all weights have fewer channels than the signal."""
+    num_scales, in_channels, out_channels = weights.shape
+    return in_channels > num_scales * out_channels
+
+
+def _all_products(signal: Tensor, weights: Tensor) -> Tensor:
+    """X W_i side by side, `[..., node, scale x out]`."""
+    return signal @ weights.movedim(0, 1).flatten(1)
+
+
+def _by_scale(products: Tensor, num_scales: int) -> Tensor:
+    """`[..., step, scale x out]` -> `[..., scale, step, out]`."""
+    return products.unflatten(-1, (num_scales, -1)).movedim(-2, -3)
 
 
 class AdaptiveSpectrum(NamedTuple):
@@ -285,6 +307,11 @@ class AdaLanczosConv(nn.Module):
         self.weight = nn.Parameter(torch.empty(sum(self.sizes), in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
+
+    @property
+    def multiplies_first(self) -> bool:
+        """Whether features meet nothing but weights, which they outnumber: then they may be `SparseFeatures`."""
+        return self.in_channels > max(1, self.sizes[1]) * self.out_channels and self.sizes[2] == 0
 
     def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)

@@ -80,6 +80,12 @@ class LanczosConv(nn.Module):
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
 
+    @property
+    def multiplies_first(self) -> bool:
+        """Whether features meet nothing but weights, which they outnumber: then they may be `SparseFeatures`."""
+        narrows = self.in_channels > max(1, len(self.long_scales)) * self.out_channels
+        return narrows and self.num_edge_types == 0 and self.inner_activation is None
+
     def reset_parameters(self) -> None:
         """Glorot for the concatenation's one weight matrix, zero for the bias."""
         nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)
@@ -195,6 +201,10 @@ def _filter(name: str, scales: Sequence[float], channels: Sequence[int], positiv
 def _long_scales(x: Tensor, spectrum: GraphSpectrum, response: Tensor, weights: Tensor) -> Tensor:
     """sum_i V f_i(R) V^T X W_i = V sum_i f_i(R) (V^T X) W_i: one pass through the K-dimensional space."""
     assert spectrum.basis is not None
+    num_scales, in_channels, out_channels = weights.shape
+    if in_channels > num_scales * out_channels:  # then X W_i are the fewer channels to transform
+        products = spectrum.basis.transform(x @ weights.movedim(0, 1).flatten(1)).unflatten(-1, (num_scales, -1))
+        return spectrum.basis.inverse((response.unsqueeze(-1) * products).sum(-2))
     coefficients = spectrum.basis.transform(x)
     spread = response.unsqueeze(-1) * coefficients.unsqueeze(-2)  # [frequency, scale, in_channels]
     return spectrum.basis.inverse(spread.flatten(-2) @ weights.flatten(0, 1))

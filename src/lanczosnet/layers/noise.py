@@ -1,7 +1,10 @@
 """Noise on node features while training."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from lanczosnet.layers.sparse_features import SparseFeatures
 
 
 class NodeDropout(nn.Module):
@@ -22,6 +25,18 @@ class NodeDropout(nn.Module):
         return f"p={self.p}"
 
 
-def feature_noise(node_dropout: float, dropout: float) -> nn.Module:
-    """Whole nodes, then single features."""
-    return nn.Sequential(NodeDropout(node_dropout), nn.Dropout(dropout)) if node_dropout else nn.Dropout(dropout)
+class FeatureNoise(nn.Module):
+    """Dropout of whole nodes, then of single features."""
+
+    def __init__(self, node_dropout: float, dropout: float) -> None:
+        super().__init__()
+        self.nodes = NodeDropout(node_dropout)
+        self.features = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+        if isinstance(x, Tensor):
+            return self.features(self.nodes(x))
+        if not self.training or self.nodes.p == self.features.p == 0.0:
+            return x
+        kept_nodes = self.nodes(x.entries.new_ones(len(x), 1)).squeeze(1)
+        return x.scaled(self.features(torch.ones_like(x.entries)) * kept_nodes[x.node])

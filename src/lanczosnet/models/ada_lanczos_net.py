@@ -24,7 +24,7 @@ from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.noise import feature_noise
+from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs
@@ -140,7 +140,7 @@ class AdaLanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.between = between(widths, readout is not None, normalization, residual, dropout)
-        self.input_dropout = feature_noise(node_dropout, input_dropout)
+        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, self.kernel, *self.convolutions, *self.between, self.readout):
@@ -154,7 +154,10 @@ class AdaLanczosNet(nn.Module):
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
         inputs = inputs._replace(plan=plan, start=self._start_vector(inputs))
-        return inputs if self.learns_affinity else inputs._replace(spectrum=self._fixed_spectrum(inputs))
+        if self.learns_affinity:
+            return inputs
+        inputs = inputs._replace(spectrum=self._fixed_spectrum(inputs))
+        return inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
 
     @property
     def learns_affinity(self) -> bool:

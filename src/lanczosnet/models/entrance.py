@@ -4,7 +4,7 @@ Many small graphs become a padded dense batch `[component, node, channel]`; a la
 The convolution never crosses components, so components, not graphs, are the unit of the dense layout.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from lanczosnet.affinity import (
 )
 from lanczosnet.layers import EdgeTypeOperators
 from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
+from lanczosnet.layers.sparse_features import sparse_where_it_pays
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
@@ -30,7 +31,7 @@ DENSE_UP_TO = 64
 class GraphInputs(NamedTuple):
     """A graph, or a batch of them, as the Lanczos models see it."""
 
-    x: Tensor  # node features or types, [node, ...]
+    x: Tensor  # node features or types, [node, ...]; see `with_sparse_features`
     adjacency: SparseOperator
     component: Tensor  # [node]
     num_components: int
@@ -42,6 +43,10 @@ class GraphInputs(NamedTuple):
     plan: ComponentPlan | None = None  # of a graph that stays sparse, for AdaLanczosNet
     start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
     spectrum: AdaptiveSpectrum | None = None  # where nothing of it is learned
+
+    def with_sparse_features(self) -> Self:
+        """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""
+        return self._replace(x=sparse_where_it_pays(self.x)) if self.layout is None else self  # type: ignore[arg-type]
 
     def arranged(self, operator: SparseOperator) -> Operator:
         """The operator in the layout that was chosen."""

@@ -16,7 +16,7 @@ from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.noise import feature_noise
+from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
@@ -111,7 +111,7 @@ class LanczosNet(nn.Module):
         )
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.between = between(widths, readout is not None, normalization, residual, dropout)
-        self.input_dropout = feature_noise(node_dropout, input_dropout)
+        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, *self.convolutions, *self.between, self.readout):
@@ -134,6 +134,7 @@ class LanczosNet(nn.Module):
             if inputs.layout is not None:
                 pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
+        inputs = inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
         return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
 
     @torch.no_grad()

@@ -12,19 +12,19 @@ if TYPE_CHECKING:
     from lanczosnet.training.errors import DivergenceError, TrainingError
     from lanczosnet.training.loop import fit
     from lanczosnet.training.plan import Plan, prepare, run
+    from lanczosnet.training.progress import EpochReport, Fitted
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
     from lanczosnet.training.saved import TrainedModel
     from lanczosnet.training.seeds import run_seeds
     from lanczosnet.training.tasks import Classification, Regression, task_of
     from lanczosnet.training.together import Outcome, Trial, fit_together
-    from lanczosnet.training.trainer import EpochReport, Fitted
 
 _HOME = {
     "Architecture": "architecture",
     "Classification": "tasks",
     "DivergenceError": "errors",
-    "EpochReport": "trainer",
-    "Fitted": "trainer",
+    "EpochReport": "progress",
+    "Fitted": "progress",
     "Outcome": "together",
     "Plan": "plan",
     "RECIPES": "recipes",

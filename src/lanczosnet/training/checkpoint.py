@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lanczosnet.graphs.files import replacing
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.trainer import Progress, Run
+from lanczosnet.training.progress import Progress, Run
 
 FORMAT = 1
 

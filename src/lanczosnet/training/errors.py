@@ -17,4 +17,8 @@ class DivergenceError(TrainingError):
             f"{learning_rate:g}), clip_norm=1, or look for extreme values in features and targets"
         )
         self.epoch = epoch
+        self.learning_rate = learning_rate
         self.best = best
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.epoch, self.learning_rate, self.best)  # from process to process

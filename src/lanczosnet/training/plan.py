@@ -1,23 +1,23 @@
 """From a plan to a model directory: load, split, build, fit, save."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.loop import fit
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
 from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
-from lanczosnet.training.trainer import EpochReport, Fitted
+from lanczosnet.training.together import Outcome, Trial, fit_together
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -108,44 +108,86 @@ def run(
     With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. If the loss
     diverges, the best weights so far are saved before the error is raised.
     """
+    if done := finished_before(prepared, folder, resume):
+        return done
     is_first = fabric is None or fabric.is_global_zero
-    if (folder / CONFIG).exists() and not resume:
-        raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
-    if (folder / CONFIG).exists():
-        return _done(prepared, folder)
-    checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
-    if not resume and is_first:
-        checkpoint.path.unlink(missing_ok=True)
+    record = Record(prepared, folder, resume=resume, checkpoint_seconds=checkpoint_seconds, writes=is_first)
     if fabric is not None:
         fabric.barrier()  # no process looks for a checkpoint before the old one is gone
-    network = prepared.architecture.build(prepared.plan.seed)
-    try:
-        with _metric_lines(folder / METRICS, checkpoint.epoch() if resume else 0, is_first) as note:
+    (outcome,) = trained([record], fabric, on_epoch=lambda place, report: on_epoch(report))
+    if outcome.error is not None:
+        raise outcome.error
+    assert outcome.fitted is not None
+    return outcome.fitted
 
-            def after(report: EpochReport) -> None:
-                note(report.as_dict())
-                on_epoch(report)
 
-            fitted = fit(
-                network,
-                prepared.data,
-                prepared.split,
-                prepared.task,
-                prepared.recipe,
-                seed=prepared.plan.seed,
-                fabric=fabric,
-                on_epoch=after,
-                checkpoints=checkpoint,
-            )
-    except DivergenceError as error:
-        if error.best and is_first:
-            save(folder, network, prepared.architecture, prepared.task, about(prepared, error.best))
-            checkpoint.path.unlink(missing_ok=True)
-        raise
-    if is_first:
-        save(folder, network, prepared.architecture, prepared.task, about(prepared, fitted))
-        checkpoint.path.unlink(missing_ok=True)
-    return fitted
+def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | None:
+    """The outcome that lies in the folder, if the run is over; a model that must not be replaced is an error."""
+    if not (folder / CONFIG).exists():
+        return None
+    if not resume:
+        raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
+    return _done(prepared, folder)
+
+
+class Record:
+    """What a run leaves in its folder: a line of metrics per epoch, checkpoints, and in the end the model.
+
+    Of several processes that train one network, one `writes`. Without `resume`, what an earlier run left is removed.
+    """
+
+    def __init__(
+        self, prepared: Prepared, folder: Path, *, resume: bool, checkpoint_seconds: float, writes: bool = True
+    ) -> None:
+        self.prepared, self.folder, self.writes = prepared, folder, writes
+        self.network = prepared.architecture.build(prepared.plan.seed)
+        self.checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
+        if writes and not resume:
+            self.checkpoint.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> "Record":
+        if self.writes:
+            self._lines = _open_after(self.folder / METRICS, self.checkpoint.epoch())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.writes:
+            self._lines.close()
+
+    def trial(self) -> Trial:
+        prepared = self.prepared
+        return Trial(self.network, prepared.split, prepared.task, prepared.plan.seed, self.checkpoint)
+
+    def note(self, report: EpochReport) -> None:
+        if self.writes:
+            self._lines.write(json.dumps(report.as_dict()) + "\n")
+            self._lines.flush()
+
+    def save(self, fitted: Fitted) -> None:
+        """The model directory, which needs no checkpoint any more."""
+        if self.writes:
+            prepared = self.prepared
+            save(self.folder, self.network, prepared.architecture, prepared.task, about(prepared, fitted))
+            self.checkpoint.path.unlink(missing_ok=True)
+
+
+def trained(
+    records: Sequence[Record], fabric: "Fabric | None", on_epoch: Callable[[int, EpochReport], None]
+) -> list[Outcome]:
+    """Train runs that differ in their seeds alone; what they leave is in their folders when this returns."""
+
+    def after(place: int, report: EpochReport) -> None:
+        records[place].note(report)
+        on_epoch(place, report)
+
+    def at_end(place: int, outcome: Outcome) -> None:
+        if outcome.fitted:
+            records[place].save(outcome.fitted)
+
+    prepared = records[0].prepared
+    with ExitStack() as stack:
+        trials = [stack.enter_context(record).trial() for record in records]
+        return fit_together(trials, prepared.data, prepared.recipe, fabric=fabric, on_epoch=after, on_end=at_end)
 
 
 def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
@@ -193,19 +235,9 @@ def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any]
     )
 
 
-@contextmanager
-def _metric_lines(path: Path, epochs: int, is_first: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Give a function that writes one JSON line; lines after the first `epochs` are of a run that was killed."""
-    if not is_first:
-        yield lambda values: None
-        return
+def _open_after(path: Path, epochs: int) -> TextIO:
+    """A file of lines to append to; lines after the first `epochs` are of a run that was killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:epochs] if path.exists() else []
     path.write_text("".join(kept), encoding="utf-8")
-    with path.open("a", encoding="utf-8") as stream:
-
-        def note(values: dict[str, Any]) -> None:
-            stream.write(json.dumps(values) + "\n")
-            stream.flush()
-
-        yield note
+    return path.open("a", encoding="utf-8")

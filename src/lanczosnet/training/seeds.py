@@ -1,22 +1,29 @@
-"""Several seeds of one plan at once: a process each, sharing the device.
+"""Several seeds of one plan at once. Every one is trained exactly as it would be alone, whatever the network.
 
-Every process trains exactly as it would alone, whatever the network; the models need not know of it.
+On a CUDA device one process trains them side by side, with their steps recorded; elsewhere each has a process.
 """
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.plan import Plan, prepare, run
-from lanczosnet.training.trainer import Fitted
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.plan import Plan, Prepared, Record, finished_before, prepare, run, trained
+from lanczosnet.training.progress import EpochReport, Fitted
+from lanczosnet.training.together import Outcome
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+SIDE_BY_SIDE = 10  # on a GPU, whose memory they share
 
 
 def seed_folder(folder: Path, seed: int) -> Path:
@@ -28,24 +35,86 @@ def run_seeds(
     seeds: Sequence[int],
     folder: Path,
     *,
-    workers: int | None = None,
+    at_once: int | None = None,
+    together: bool | None = None,
     device: str = "auto",
     precision: str = "32-true",
     data_dir: Path | None = None,
+    on_progress: Callable[[float], None] = lambda share: None,
     **how: Any,
-) -> Iterator[Fitted]:
-    """Train every seed into a folder of its own; the outcomes in the order of the seeds.
+) -> list[Fitted]:
+    """Train every seed into a folder of its own, as `run` does with these `how`; the outcomes, in the seeds' order.
 
-    `workers` processes work at a time: as many as there are cores on the CPU, all of them on a GPU, which they share.
+    `at_once` of them train at a time: as many as there are cores, or ten on a GPU. `together`, in this process, is the
+    default on a CUDA device. `on_progress` hears of every share of a seed's work that is done.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    on_cpu = device == "cpu" or not (torch.cuda.is_available() or torch.backends.mps.is_available())
-    workers = workers or (min(len(seeds), cores) if on_cpu else len(seeds))
-    prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
+    prepared = prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
+    if together is None:
+        together = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    if together:
+        fabric = fabric_for(device, precision)
+        return _side_by_side(prepared, seeds, folder, fabric, at_once or SIDE_BY_SIDE, on_progress, **how)
     one = partial(_run_one, plan, folder, device, precision, data_dir, how)
+    return list(_in_processes(one, seeds, at_once, on_progress))
+
+
+def _side_by_side(
+    prepared: Prepared,
+    seeds: Sequence[int],
+    folder: Path,
+    fabric: "Fabric",
+    at_once: int,
+    on_progress: Callable[[float], None],
+    *,
+    resume: bool = False,
+    checkpoint_seconds: float = 10.0,
+) -> list[Fitted]:
+    """All that can be trained is trained and saved before one that diverged is reported."""
+    runs = {seed: replace(prepared, plan=replace(prepared.plan, seed=seed)) for seed in seeds}
+    fitted = {seed: finished_before(runs[seed], seed_folder(folder, seed), resume) for seed in seeds}
+    pending = [seed for seed in seeds if fitted[seed] is None]
+    on_progress(float(len(seeds) - len(pending)))
+    errors = []
+    for begin in range(0, len(pending), at_once):
+        group = pending[begin : begin + at_once]
+        records = [
+            Record(runs[seed], seed_folder(folder, seed), resume=resume, checkpoint_seconds=checkpoint_seconds)
+            for seed in group
+        ]
+        outcomes = _trained(records, fabric, on_progress)
+        fitted |= {seed: outcome.fitted for seed, outcome in zip(group, outcomes, strict=True)}
+        errors += [outcome.error for outcome in outcomes if outcome.error]
+    if errors:
+        raise errors[0]
+    return [result for result in fitted.values() if result]
+
+
+def _trained(records: Sequence[Record], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
+    epochs = records[0].prepared.recipe.epochs
+    done = [record.checkpoint.epoch() for record in records]
+
+    def on_epoch(place: int, report: EpochReport) -> None:
+        done[place] = report.epoch
+        on_progress(1 / epochs)
+
+    on_progress(sum(done) / epochs)
+    outcomes = trained(records, fabric, on_epoch)
+    on_progress(len(records) - sum(done) / epochs)  # of runs that stopped early
+    return outcomes
+
+
+def _in_processes(
+    one: Callable[[int], Fitted], seeds: Sequence[int], at_once: int | None, on_progress: Callable[[float], None]
+) -> Iterator[Fitted]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = at_once or min(len(seeds), cores)
     context = multiprocessing.get_context("spawn")
     with context.Pool(workers, _begin, (max(1, cores // workers),)) as pool:
-        yield from pool.imap(one, seeds)
+        for fitted in pool.imap(one, seeds):
+            on_progress(1.0)
+            yield fitted
 
 
 def _begin(num_threads: int) -> None:

@@ -4,22 +4,35 @@ On a GPU every run has its recorded step and its stream, and the runs of small n
 each does what it would do alone. On the CPU they run one after the other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
 
 import torch
-from lightning.fabric import Fabric
 from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.training.errors import DivergenceError
+from lanczosnet.training.devices import best_device
+from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
-from lanczosnet.training.loop import Checkpoints, advance, explained, random_state_kept
+from lanczosnet.training.progress import EpochReport, Fitted, Run
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
-from lanczosnet.training.trainer import EpochReport, Fitted, Trainer
+from lanczosnet.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
+
+
+class Checkpoints(Protocol):
+    """Where a run is kept; see `lanczosnet.training.checkpoint`."""
+
+    def restore(self, run: Run) -> None: ...
+
+    def keep(self, run: Run) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ def fit_together(
     data: Data | PackedGraphs,
     recipe: Recipe,
     *,
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
     on_end: Callable[[int, Outcome], None] = lambda place, outcome: None,
 ) -> list[Outcome]:
@@ -59,8 +72,8 @@ def fit_together(
     """
     if not trials:
         return []
-    fabric = fabric or Fabric(devices=1)
-    with explained(recipe), random_state_kept(fabric.device):
+    fabric = fabric or best_device()
+    with _explained(recipe), _random_state_kept(fabric.device):
         begin = perf_counter()
         for trial in trials:
             trial.model.to(fabric.device)
@@ -131,7 +144,7 @@ class _Group:
             return
         self.on_epoch(place, report)
         checkpoints = self.trials[place].checkpoints
-        if checkpoints:
+        if checkpoints and self.trainers[place].fabric.is_global_zero:
             checkpoints.keep(self.trainers[place].run)
 
     def _end(self, place: int, outcome: Outcome) -> None:
@@ -142,3 +155,40 @@ class _Group:
     def _charge(self, places: Sequence[int], seconds: float) -> None:
         for place in places:
             self.spent[place] += seconds / len(places)
+
+
+def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:
+    """One epoch of each; on a GPU all are queued before the host waits for any."""
+    queued = [trainer.queue_epoch() for trainer in trainers]
+    for trainer in trainers:
+        with trainer.place:
+            pass  # from here on the current stream has waited for the trainer's
+    return [_concluded(*each) for each in zip(trainers, torch.stack(queued).tolist(), strict=True)]
+
+
+def _concluded(trainer: Trainer, values: list[float]) -> EpochReport | DivergenceError:
+    try:
+        return trainer.conclude_epoch(values)
+    except DivergenceError as error:
+        return error
+
+
+@contextmanager
+def _random_state_kept(device: torch.device) -> Iterator[None]:
+    """Training seeds torch's generators; the caller finds them as they were."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield
+
+
+@contextmanager
+def _explained(recipe: Recipe) -> Iterator[None]:
+    """Out of memory becomes a message that says what to do."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "can't allocate memory" not in str(error):
+            raise
+        raise TrainingError(
+            f"out of memory with batches of {recipe.batch_size}: try batch_size={max(1, recipe.batch_size // 2)}, "
+            "a smaller hidden_channels, or another device"
+        ) from error

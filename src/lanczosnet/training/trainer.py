@@ -4,16 +4,12 @@ An epoch is queued first and concluded when its numbers have arrived, so that se
 queued, then the host waits once. Nothing here knows whether steps are called (`Called`) or replayed (`Replayed`).
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
-from lightning.fabric import Fabric
 from torch import Tensor, nn
 
 from lanczosnet.graphs import Split
@@ -21,101 +17,17 @@ from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.errors import DivergenceError
 from lanczosnet.training.examples import Examples, Step
+from lanczosnet.training.progress import EpochReport, Fitted, Run
 from lanczosnet.training.recipes import Recipe
-from lanczosnet.training.recording import OwnRandomNumbers, Recording, kept, waits_for_the_host
+from lanczosnet.training.schedule import Dials, consistency_weight, learning_rate, mixed_seed
 from lanczosnet.training.tasks import Task
+from lanczosnet.training.ways import Called, Replayed, Way
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 EVALUATED_AT_ONCE = 1024  # graphs, on a GPU, where small batches leave most of it idle
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """What is known after an epoch."""
-
-    epoch: int
-    train_loss: float
-    val_loss: float
-    metrics: dict[str, float]  # of the validation items, in the units of the data
-    learning_rate: float
-    is_best: bool
-
-    def as_dict(self) -> dict[str, Any]:
-        values = asdict(self)
-        return values | {f"val_{key}": value for key, value in values.pop("metrics").items()}
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """The outcome of a run; the model holds the weights of the best epoch."""
-
-    best_epoch: int
-    epochs: int
-    stopped: str  # why it ended
-    metrics: dict[str, dict[str, float]]  # of the validation and the test items
-    by_target: dict[str, float]  # the main metric of every target on the test items
-
-
-@dataclass
-class Progress:
-    """The record of a run, from which stopping and choosing are decided."""
-
-    epoch: int = 0
-    best_epoch: int = 0
-    best_rank: tuple[float, float] | None = None
-    val_losses: list[float] = field(default_factory=list)
-    curves: dict[str, list[float]] = field(default_factory=dict)  # what was measured after every epoch, by name
-
-    def note(self, values: Mapping[str, float]) -> None:
-        for name, value in values.items():
-            self.curves.setdefault(name, []).append(value)
-
-    def tick(self, val_loss: float, rank: tuple[float, float]) -> bool:
-        """Note an epoch; whether it is the best so far. Of equal epochs the earlier stays."""
-        self.epoch += 1
-        self.val_losses.append(val_loss)
-        is_best = self.best_rank is None or rank > self.best_rank
-        if is_best:
-            self.best_epoch, self.best_rank = self.epoch, rank
-        return is_best
-
-    def reason_to_stop(self, recipe: Recipe) -> str | None:
-        window = self.val_losses[-recipe.stop_window - 1 :] if recipe.stop_window else []
-        if len(window) > recipe.stop_window > 0 and all(b >= a for a, b in itertools.pairwise(window)):
-            return f"the validation loss did not improve {recipe.stop_window} times in a row"
-        if recipe.patience and self.epoch - self.best_epoch >= recipe.patience:
-            return f"no better epoch in {recipe.patience}"
-        return "all epochs done" if self.epoch >= recipe.epochs else None
-
-
-@dataclass
-class Run:
-    """Everything that changes from step to step."""
-
-    model: nn.Module
-    optimizer: torch.optim.Optimizer
-    average: WeightAverage | None
-    best: dict[str, Tensor]
-    progress: Progress = field(default_factory=Progress)
-    step: int = 0
-
-    @property
-    def weights(self) -> dict[str, Tensor]:
-        """Those that are validated and kept."""
-        return self.average.weights if self.average else self.model.state_dict()
-
-    @torch.no_grad()
-    def keep_best(self) -> None:
-        weights = self.weights
-        torch._foreach_copy_(list(self.best.values()), [weights[name] for name in self.best])
-
-
-class Dials(NamedTuple):
-    """The numbers of a recipe that change from step to step."""
-
-    rate: float | Tensor  # of learning
-    share: float | Tensor  # of the new weights in their average
-    consistency: float | Tensor = 0.0  # weight of the views' disagreement
 
 
 class Trainer:
@@ -129,7 +41,7 @@ class Trainer:
         task: Task,
         recipe: Recipe,
         seed: int,
-        fabric: Fabric,
+        fabric: "Fabric",
     ) -> None:
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
@@ -262,173 +174,7 @@ class Trainer:
         return DivergenceError(self.run.progress.epoch + 1, self.recipe.learning_rate, best)
 
 
-class Way(Protocol):
-    """How the steps of an epoch come about."""
-
-    def seed(self, number: int) -> None: ...
-
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor: ...
-
-    def place(self) -> AbstractContextManager[Any]: ...
-
-
-class Called:
-    """Every step is a call."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer = trainer
-
-    def seed(self, number: int) -> None:
-        torch.manual_seed(number)
-
-    def place(self) -> AbstractContextManager[Any]:
-        return nullcontext()
-
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor:
-        trainer = self.trainer
-        losses = [trainer.step(*each) for each in zip(trainer.steps(items), dials, strict=True)]
-        mean = trainer.fabric.all_reduce(torch.stack(losses).mean(), reduce_op="mean")
-        assert isinstance(mean, Tensor)
-        return torch.cat([mean.double().view(1), trainer.validate()])
-
-
-StepShape = tuple[int, int | None]  # how many items, and what `Examples.shapes` says of them
-
-
-class Replayed:
-    """The kernels of a step are recorded once for each shape of a batch. Which items it takes, and its dials, it looks
-    up on the device by the number of the step, which it then raises itself."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        self.trainer = trainer
-        device = trainer.fabric.device
-        _make_replayable(trainer.run.optimizer, device)
-        self.stream = torch.cuda.Stream(device)
-        self.random = OwnRandomNumbers(device)
-        self.number = torch.zeros(1, dtype=torch.long, device=device)
-        self.items = trainer.split.train.to(device, copy=True)
-        self.dials = torch.zeros(trainer.steps_per_epoch, len(Dials._fields), device=device)
-        self.turned: list[Dials] = []  # what `dials` holds
-        self.losses = torch.zeros(trainer.steps_per_epoch, device=device)
-        num_items = len(self.items)
-        size = num_items if trainer.steps_per_epoch == 1 else trainer.recipe.batch_size
-        self.sizes = [min(size, num_items - begin) for begin in range(0, num_items, size)]
-        self.places = torch.arange(self.sizes[0], device=device)
-        self.recordings: dict[StepShape, Recording] = {}
-        self.is_possible = self._record(trainer.next_order())
-
-    def seed(self, number: int) -> None:
-        self.number_of_seed = number
-        self.random.seed(number)
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
-        with torch.cuda.stream(self.stream):
-            yield
-        torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
-
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor:
-        shapes = self._shapes(items)
-        if any(shape not in self.recordings for shape in shapes):
-            self._record(items)
-            self.random.seed(self.number_of_seed)
-        # Not `place`: the caller's stream must not wait yet, or runs would queue up behind each other.
-        self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
-        with torch.cuda.stream(self.stream):
-            if len(self.sizes) > 1:
-                self.items.copy_(items)
-            if self.turned != dials:
-                self.dials.copy_(torch.tensor(dials))
-                self.turned = list(dials)
-            self.number.zero_()
-            for shape in shapes:
-                self.recordings[shape].replay()
-            self.validation.replay()
-        return self.values
-
-    def _shapes(self, items: Tensor) -> list[StepShape]:
-        """Of every step of an epoch on these items."""
-        return list(zip(self.sizes, self.trainer.examples.shapes(items, self.sizes[0]), strict=True))
-
-    def _record(self, items: Tensor) -> bool:
-        """The steps of an epoch on these items that are not recorded yet. Whether it could be done: a step that waits
-        for the host cannot."""
-        batches = dict(zip(self._shapes(items), items.split(self.sizes[0]), strict=True))
-        new = [shape for shape in batches if shape not in self.recordings]
-        is_first = not self.recordings
-        with self._unchanged(), self.random.in_use():
-            self.random.seed(0)
-            self.dials.zero_()
-            self.turned = []
-            for shape in new:
-                self.items[: len(batches[shape])].copy_(batches[shape])  # which have this shape
-                self.number.zero_()
-                self._step(shape)  # libraries set themselves up, and constants are copied, in the first call
-                self.number.zero_()
-                if waits_for_the_host(lambda shape=shape: self._step(shape)):  # type: ignore[misc]
-                    return False
-            if is_first:
-                self._validate()
-                if waits_for_the_host(self._validate):
-                    return False
-            for shape in new:
-                self.recordings[shape] = Recording(lambda shape=shape: self._step(shape))  # type: ignore[misc]
-            if is_first:
-                self.validation = Recording(self._validate)
-        return True
-
-    def _step(self, shape: StepShape) -> None:
-        trainer, (size, width) = self.trainer, shape
-        items = self.items.index_select(0, self.number * self.sizes[0] + self.places[:size])
-        dials = Dials(*self.dials.index_select(0, self.number).squeeze(0))
-        loss = trainer.step(trainer.examples.step(items, width), dials)
-        self.losses.index_copy_(0, self.number, loss.float().view(1))
-        self.number += 1
-
-    def _validate(self) -> None:
-        self.values = torch.cat([self.losses.double().mean().view(1), self.trainer.validate()])
-
-    @contextmanager
-    def _unchanged(self) -> Iterator[None]:
-        """What trial steps do to weights and optimizer is undone."""
-        run = self.trainer.run
-        states = run.optimizer.state
-        is_new = not states
-        tensors = [*run.model.state_dict().values(), *(run.average.weights.values() if run.average else ())]
-        tensors += [tensor for state in states.values() for tensor in state.values()]
-        with self.place(), kept(tensors):
-            yield
-            if is_new:
-                for state in states.values():
-                    for tensor in state.values():
-                        tensor.zero_()
-            torch.cuda.current_stream(self.stream.device).synchronize()
-
-
-def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
-    """A linear rise, then constant or half a cosine down to zero; `step` counts from 0."""
-    warmup = round(recipe.warmup_epochs * steps_per_epoch)
-    if step < warmup:
-        return recipe.learning_rate * (step + 1) / warmup
-    if recipe.decay == "none":
-        return recipe.learning_rate
-    share = (step - warmup) / max(1, recipe.epochs * steps_per_epoch - warmup)
-    return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, share)))
-
-
-def consistency_weight(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
-    """A linear rise, then constant; `step` counts from 0."""
-    warmup = round(recipe.consistency_warmup_epochs * steps_per_epoch)
-    return recipe.consistency * (min(1.0, (step + 1) / warmup) if warmup else 1.0)
-
-
-def mixed_seed(*numbers: int) -> int:
-    """One seed from several, by NumPy's seed sequence, which is the same everywhere."""
-    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _may_replay(examples: Examples, fabric: Fabric) -> bool:
+def _may_replay(examples: Examples, fabric: "Fabric") -> bool:
     is_scaled = fabric._precision.precision == "16-mixed"  # whose scale the host adapts after every step
     return examples.is_fixed and fabric.device.type == "cuda" and fabric.world_size == 1 and not is_scaled
 
@@ -439,15 +185,6 @@ def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device, *, for_re
         return make(model.parameters(), lr=recipe.learning_rate, weight_decay=decay)
     rate = torch.tensor(recipe.learning_rate, device=device)
     return make(model.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
-
-
-def _make_replayable(optimizer: torch.optim.Optimizer, device: torch.device) -> None:
-    """Again, after a checkpoint: it holds numbers where tensors are needed, and may come from another device."""
-    for group in optimizer.param_groups:
-        group["lr"] = torch.as_tensor(group["lr"], device=device)
-        group["fused"], group["capturable"], group["foreach"] = True, True, None
-    for state in optimizer.state.values():
-        state["step"] = state["step"].to(device)
 
 
 def _turn(group: dict[str, Any], rate: float | Tensor) -> None:

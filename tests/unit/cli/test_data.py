@@ -72,6 +72,10 @@ def test_fetch_of_embedded_data_has_nothing_to_do():
     assert run("fetch", "digits") == "digits needs no files\n"
 
 
+def test_info_takes_options_of_the_loader():
+    assert json.loads(run("info", "path", "--data-set", "n=7", "--json"))["nodes"] == 7
+
+
 def test_bad_usage_ends_with_2():
     run("info", expect=2)
     run("inof", "karate", expect=2)

@@ -149,15 +149,15 @@ def test_shards_are_the_whole_and_do_not_overlap():
 
 
 def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
-    own = Row("citation", "lanczosnet", {"hidden_channels": 256}, variant="modern", settings={"patience": 30})
+    own = Row("citation", "graphsage", {"hidden_channels": 256}, variant="modern", settings={"patience": 30})
     monkeypatch.setattr(hyperparameters, "ROWS", (*hyperparameters.ROWS, own))
-    assert row_with("modern", "citation", "lanczosnet") is own
-    assert row_with("paper", "citation", "lanczosnet").variant == ""
+    assert row_with("modern", "citation", "graphsage") is own
+    assert row_with("paper", "citation", "graphsage").variant == ""
     assert row_with("modern", "citation", "gcn").variant == ""
-    modern = citation.grid(recipe="modern", models=["lanczosnet"]).cells[0]
+    modern = citation.grid(recipe="modern", models=["graphsage"]).cells[0]
     assert modern.options == {"hidden_channels": 256}
     assert modern.settings["patience"] == 30
-    changed = citation.grid(recipe="modern", models=["lanczosnet"], settings={"patience": 5}).cells[0]
+    changed = citation.grid(recipe="modern", models=["graphsage"], settings={"patience": 5}).cells[0]
     assert changed.settings["patience"] == 5
 
 

@@ -1,5 +1,9 @@
 import contextlib
 import hashlib
+import os
+import stat
+
+import pytest
 
 from lanczosnet.graphs.files import replacing, sha256_of
 
@@ -18,6 +22,18 @@ def test_a_file_that_succeeds_replaces_the_old_one(tmp_path):
     with replacing(tmp_path / "folder" / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "folder" / "file").read_text() == "new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o007, 0o660)], ids=["all read", "the group writes"])
+def test_a_file_has_the_mode_that_the_umask_gives(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        with replacing(tmp_path / "file") as temporary:
+            temporary.write_text("new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
 
 
 def test_the_checksum_is_sha256(tmp_path):

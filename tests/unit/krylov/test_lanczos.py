@@ -20,6 +20,7 @@ from graph_builders import (
 )
 from lanczosnet.affinity import DenseOperator, adjacency, laplacian, normalized, random_walk
 from lanczosnet.krylov import lanczos, ritz, setup, small_graph, start, tridiagonal_matrix
+from waiting import Waits
 
 COLLAPSED = {torch.float32: 1e-5, torch.float64: 1e-12}
 
@@ -486,3 +487,33 @@ OPERATOR = random_operator(5, torch.float32, torch.device("cpu"))
 def test_a_wrong_argument_is_told_what_to_do(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         lanczos(*arguments, **options)
+
+
+def test_what_is_not_checked_is_computed_alike_and_nothing_waits_for_a_gpu(dtype):
+    operator = ragged_operator(dtype, torch.device("cpu"))
+    vector = random_vector(operator)
+    checked = lanczos(operator, vector, 4)
+    how = {"segment": operator.segment, "num_segments": operator.num_segments, "validate": False}
+    assert_reproduced(lanczos(operator, vector, 4, **how).basis, checked.basis)
+    with Waits() as waits:
+        found = lanczos(operator, vector, 4, working_dtype=torch.float64, **how)
+    assert not waits.found
+    assert_same(found, checked, dtype)
+    with Waits() as waits:
+        lanczos(operator, vector, 4, segment=operator.segment)
+    assert waits.found
+
+
+def test_segments_past_the_last_node_are_graphs_without_nodes():
+    operator = ragged_operator(torch.float64, torch.device("cpu"), sizes=(5, 4))
+    more = lanczos(operator, None, 3, segment=operator.segment, num_segments=3)
+    assert more.steps.tolist() == [3, 3, 0]
+    assert torch.equal(more.diagonal[:2], lanczos(operator, None, 3).diagonal)
+
+
+def test_only_without_validation_a_start_vector_may_be_anything():
+    operator = random_operator(5, torch.float64, torch.device("cpu"))
+    broken = torch.full((5,), float("nan"), dtype=torch.float64)
+    with pytest.raises(ValueError, match="not finite"):
+        lanczos(operator, broken, 3)
+    assert lanczos(operator, broken, 3, validate=False).basis.shape == (5, 3)

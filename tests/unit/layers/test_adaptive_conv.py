@@ -1,10 +1,17 @@
+import pytest
 import torch
 
 from graph_builders import generator, path_edges, ragged_operator, random_operator
 from lanczosnet.affinity import adjacency, connected_components, normalized
 from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
 from lanczosnet.layers import AdaLanczosConv, adaptive_spectrum
-from lanczosnet.layers.adaptive_conv import BasisCoordinates, BlockCoordinates, NodeCoordinates, RaggedCoordinates
+from lanczosnet.layers.adaptive_conv import (
+    BasisCoordinates,
+    BlockCoordinates,
+    NodeCoordinates,
+    RaggedCoordinates,
+    component_plan,
+)
 
 CPU = torch.device("cpu")
 
@@ -67,3 +74,26 @@ def test_gradients_into_s_agree_with_finite_differences_through_lanczos() -> Non
         return conv(x, adaptive_spectrum(S.plus_diagonal(shift), 4, start=start))
 
     assert torch.autograd.gradcheck(output, (shift,))
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 5, 100], ids=["all by Lanczos", "some exactly", "all exactly"])
+def test_a_plan_made_once_gives_the_spectrum_of_every_operator_with_these_edges(exact_up_to: int) -> None:
+    S = ragged_operator(torch.float64, CPU, sizes=(3, 9, 1, 12))
+    component, count = connected_components(S)
+    plan = component_plan(S, exact_up_to, component, count)
+    options = {"exact_up_to": exact_up_to, "component": component, "num_components": count}
+    x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)
+    conv = convolution()
+    for operator in (S, S.with_values(S.values * 0.5)):
+        planned, fresh = (adaptive_spectrum(operator, 5, plan=which, **options) for which in (plan, None))
+        assert [core.coordinates.__class__ for core in planned.cores] == [
+            core.coordinates.__class__ for core in fresh.cores
+        ]
+        assert all(torch.equal(a.matrix, b.matrix) for a, b in zip(planned.cores, fresh.cores, strict=True))
+        assert torch.equal(conv(x, planned), conv(x, fresh))
+
+
+def test_a_plan_without_components_takes_the_graph_as_one() -> None:
+    S = random_operator(9, torch.float64, CPU)
+    assert component_plan(S, 8).num_segments == 1
+    assert component_plan(S, 9).inside is None

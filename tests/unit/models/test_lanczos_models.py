@@ -388,3 +388,42 @@ def test_the_catalogue_finds_models_by_name_and_lists_them_when_it_does_not() ->
 def test_a_batch_object_of_pyg_is_what_the_graph_networks_take() -> None:
     batch = Batch.from_data_list(molecules((3, 4)))
     assert graph_network("LanczosNet")(batch).shape == (2, 2)
+
+
+def test_the_initial_gain_scales_the_first_weights_of_the_convolutions(name: str) -> None:
+    plain, small = (node_network(name, initial_gain=gain) for gain in (1.0, 0.1))
+    for one, tenth in zip(plain.convolutions, small.convolutions, strict=True):
+        torch.testing.assert_close(tenth.weight, 0.1 * one.weight)
+    torch.manual_seed(3)
+    small.reset_parameters()
+    torch.manual_seed(3)
+    plain.reset_parameters()
+    torch.testing.assert_close(small.convolutions[1].weight, 0.1 * plain.convolutions[1].weight)
+
+
+def test_an_affinity_is_learned_where_kernel_or_embedding_have_weights() -> None:
+    assert not AdaLanczosNet(4, 8, 3).learns_affinity
+    assert not AdaLanczosNet(4, 8, 3, node_input="one-hot").learns_affinity
+    assert AdaLanczosNet(4, 8, 3, kernel_channels=(5,)).learns_affinity
+    assert AdaLanczosNet(4, 8, 3, node_input="learned").learns_affinity
+
+
+@pytest.mark.parametrize("options", [{}, {"exact_up_to": 0}, {"tridiagonal_filter": "vectorized"}], ids=str)
+def test_a_fixed_affinity_is_decomposed_once_with_the_same_outputs_and_gradients(options: dict) -> None:
+    torch.manual_seed(0)
+    network, graph = AdaLanczosNet(4, 8, 3, num_steps=6, **options).double(), node_graph()
+    graph.x = graph.x.double()
+    once = network.prepare(graph)
+    assert once.spectrum is not None
+    found = {}
+    for way, inputs in (("once", once), ("again", once._replace(spectrum=None))):
+        network.zero_grad()
+        output = network(inputs)
+        output.square().sum().backward()
+        found[way] = [output.detach(), *(parameter.grad.clone() for parameter in network.parameters())]
+    for one, again in zip(found["once"], found["again"], strict=True):
+        torch.testing.assert_close(one, again, atol=1e-9, rtol=1e-7)
+
+
+def test_a_learned_affinity_is_not_fixed() -> None:
+    assert AdaLanczosNet(4, 8, 3, num_steps=6, kernel_channels=(5,)).prepare(node_graph()).spectrum is None

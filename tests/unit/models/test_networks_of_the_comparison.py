@@ -374,3 +374,16 @@ def test_the_states_of_seven_layers_of_gcn_fp_do_not_grow_though_its_sums_are_no
         sizes.append(x.square().mean().sqrt().item())
     assert max(sizes) < 2
     assert min(sizes) > 0.02
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean"])
+def test_mpnn_with_messages_of_the_sender_is_ggnn(aggregation: str) -> None:
+    torch.manual_seed(0)
+    options = TYPED | {"aggregation": aggregation, "message_channels": (7,), "readout": "set2set"}
+    mpnn = MPNN(NUM_NODE_TYPES, 8, 3, both_ends=False, **options)
+    ggnn = GGNN(NUM_NODE_TYPES, 8, 3, **options)
+    ggnn.load_state_dict(mpnn.state_dict())
+    data = batched(molecules())
+    assert torch.equal(mpnn(data), ggnn(data))
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        MPNN(NUM_NODE_TYPES, 8, 3, **options).load_state_dict(mpnn.state_dict())

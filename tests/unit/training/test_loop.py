@@ -13,7 +13,7 @@ from lanczosnet.training import DivergenceError, TrainingError, architecture_for
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import ManyGraphs, OneGraph
-from lanczosnet.training.trainer import Progress
+from lanczosnet.training.progress import Progress
 from training_builders import SMALL, communities, halves, packed_molecules
 
 CPU = torch.device("cpu")

@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from lanczosnet.training import RECIPES, TrainingError, recipe
-from lanczosnet.training.trainer import learning_rate
+from lanczosnet.training.schedule import learning_rate
 
 
 def test_the_papers_numbers():
@@ -23,6 +23,14 @@ def test_every_number_can_be_overridden_also_by_text():
     assert recipe("paper", "node", {"decay": "cosine"}).decay == "cosine"
 
 
+def test_views_and_consistency_are_off_unless_asked_for():
+    for name in RECIPES:
+        chosen = recipe(name, "node")
+        assert (chosen.views, chosen.consistency, chosen.consistency_warmup_epochs) == (1, 0.0, 0.0)
+    asked = recipe("paper", "node", {"views": "4", "consistency": 1, "consistency_warmup_epochs": "2.5"})
+    assert (asked.views, asked.consistency, asked.consistency_warmup_epochs) == (4, 1.0, 2.5)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -31,6 +39,11 @@ def test_every_number_can_be_overridden_also_by_text():
         ({"epochs": "0"}, "at least 1"),
         ({"averaging": "1.0"}, "below 1"),
         ({"optimizer": "sgd"}, "adam or adamw"),
+        ({"views": "0"}, r"views must be a number \(int, at least 1\)"),
+        ({"views": "1.5"}, "views must be a number"),
+        ({"consistency": "-1"}, r"consistency must be a number \(float, at least 0\)"),
+        ({"consistency_warmup_epochs": "inf"}, "consistency_warmup_epochs must be a number"),
+        ({"confidence": "1"}, "confidence must be a number .at least 0 and below 1"),
     ],
 )
 def test_a_wrong_setting_lists_the_right_ones(settings, message):

@@ -7,7 +7,8 @@ from lanczosnet.models import GCN, MODELS
 from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
-from lanczosnet.training.trainer import Called, Replayed, Trainer
+from lanczosnet.training.trainer import Trainer
+from lanczosnet.training.ways import Called, Replayed
 from training_builders import SMALL, communities, halves, packed_molecules
 from waiting import Waits
 

@@ -1,0 +1,131 @@
+"""Views of the same nodes, and what their disagreement adds to a loss."""
+
+import math
+
+import pytest
+import torch
+
+from lanczosnet.training import Classification, Regression, TrainingError, architecture_for, fit, recipe, task_of
+from lanczosnet.training.consistency import disagreement, sharpened
+from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.examples import examples_of
+from lanczosnet.training.schedule import consistency_weight
+from lanczosnet.training.trainer import Trainer
+from training_builders import SMALL, communities, halves, packed_molecules
+
+TWO_CLASSES = Classification("node", ("y",), (("a", "b"),))
+
+
+def logits(*shares):
+    """Outputs whose softmax has these shares of the first class."""
+    return torch.tensor([[math.log(share), math.log(1 - share)] for share in shares], dtype=torch.float64)
+
+
+def node_recipe(**settings):
+    return recipe("paper", "node", settings)
+
+
+def test_sharpening_is_a_power_of_the_shares():
+    shares = torch.tensor([[0.8, 0.2], [0.5, 0.5], [1.0, 0.0]], dtype=torch.float64)
+    squared = torch.tensor([[0.64 / 0.68, 0.04 / 0.68], [0.5, 0.5], [1.0, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(sharpened(shares, 0.5), squared)
+    torch.testing.assert_close(sharpened(shares, 1.0), shares, atol=1e-11, rtol=0)
+    assert sharpened(shares[:1], 0.0).tolist() == [[1.0, 0.0]]
+    assert sharpened(shares[2:], 1e-3).isfinite().all()
+
+
+def test_the_disagreement_by_hand():
+    views = [logits(0.9), logits(0.7)]  # mean 0.8, sharpened 16 / 17
+    target = 16 / 17
+    expected = ((0.9 - target) ** 2 + (0.7 - target) ** 2) * 2 / 2  # two classes, mean of two views
+    found = disagreement(TWO_CLASSES, views, node_recipe(temperature=0.5))
+    assert found.item() == pytest.approx(expected, rel=1e-5)
+    assert disagreement(TWO_CLASSES, [logits(0.9)] * 2, node_recipe(temperature=1.0)).item() == pytest.approx(0.0)
+
+
+def test_items_that_are_not_confident_do_not_count():
+    views = [logits(0.9, 0.6), logits(0.7, 0.4)]
+    sure = disagreement(TWO_CLASSES, [logits(0.9), logits(0.7)], node_recipe())
+    torch.testing.assert_close(disagreement(TWO_CLASSES, views, node_recipe(confidence=0.6)), sure)
+    assert disagreement(TWO_CLASSES, views, node_recipe()) != sure
+    assert disagreement(TWO_CLASSES, views, node_recipe(confidence=0.9)) == 0
+
+
+def test_several_targets_are_averaged():
+    both = Classification("node", ("y", "z"), (("a", "b"), ("a", "b")))
+    views = [torch.cat([logits(0.9), logits(0.6)], 1), torch.cat([logits(0.7), logits(0.5)], 1)]
+    alone = [disagreement(TWO_CLASSES, [view[:, part] for view in views], node_recipe()) for part in ([0, 1], [2, 3])]
+    torch.testing.assert_close(disagreement(both, views, node_recipe()), sum(alone) / 2)
+
+
+def test_every_view_is_drawn_to_the_target_and_the_target_to_none():
+    views = [logits(0.9).requires_grad_(), logits(0.7).requires_grad_()]
+    disagreement(TWO_CLASSES, views, node_recipe(temperature=0.5)).backward()
+    target = 16 / 17
+    for view, share in zip(views, (0.9, 0.7), strict=True):
+        # of (p - t)^2 + (1 - p - 1 + t)^2, halved, with t held; dp / dlogit = p (1 - p)
+        slope = 2 * (share - target) * share * (1 - share)
+        assert view.grad[0].tolist() == pytest.approx([slope, -slope], rel=1e-5)
+
+
+def test_regression_is_refused():
+    task = Regression("graph", ("y",), (0.0,), (1.0,))
+    with pytest.raises(TrainingError, match="consistency is for classes: set consistency=0"):
+        disagreement(task, [torch.zeros(3, 1)], node_recipe(consistency=1.0))
+    with pytest.raises(TrainingError, match="consistency=0"):
+        losses_of(packed_molecules(12), consistency=1.0)
+
+
+def trainer_of(dropout=0.0, **settings):
+    data = communities()
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    model = architecture_for(data, task, "lanczosnet", SMALL | {"dropout": dropout}).build(0)
+    fabric = fabric_for("cpu")
+    examples = examples_of(model, data, fabric.device)
+    return Trainer(model, examples, parts, task, node_recipe(**settings), 0, fabric)
+
+
+def losses_of(data, **settings):
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    model = architecture_for(data, task, "lanczosnet", SMALL | {"dropout": 0.5}).build(0)
+    losses = []
+    fit(
+        model, data, parts, task, node_recipe(epochs=3, **settings), fabric=fabric_for("cpu"),
+        on_epoch=lambda report: losses.append(report.train_loss),
+    )  # fmt: skip
+    return losses
+
+
+def test_the_loss_is_the_views_mean_and_a_weighted_disagreement():
+    trainer = trainer_of(views=3, consistency=2.0)
+    step = trainer.examples.step(trainer.split.train)
+    once = trainer_of().loss(step)
+    torch.testing.assert_close(trainer.loss(step), once)  # without dropout the views are one
+    output = trainer.module(step.inputs)
+    apart = disagreement(trainer.task, [output], trainer.recipe)
+    torch.testing.assert_close(trainer.loss(step, 0.5), once + 0.5 * apart)
+
+
+def test_views_differ_by_their_dropout():
+    data = communities()
+    assert losses_of(data) != losses_of(data, views=2)
+    assert losses_of(data, views=2) == losses_of(data, views=2)
+
+
+def test_consistency_changes_a_run_as_far_as_its_warm_up_lets_it():
+    data = communities()
+    without = losses_of(data, views=2)
+    full = losses_of(data, views=2, consistency=1.0)
+    rising = losses_of(data, views=2, consistency=1.0, consistency_warmup_epochs=1000)
+    assert full[0] > without[0]
+    assert rising[0] - without[0] == pytest.approx((full[0] - without[0]) / 1000, rel=0.05)
+
+
+def test_the_weight_rises_linearly_and_stays():
+    chosen = node_recipe(consistency=2.0, consistency_warmup_epochs=2)
+    weights = [consistency_weight(chosen, step, 5) for step in range(15)]
+    assert weights[:10] == pytest.approx([0.2 * i for i in range(1, 11)])
+    assert weights[10:] == [2.0] * 5
+    assert consistency_weight(node_recipe(consistency=2.0), 0, 5) == 2.0

@@ -1,0 +1,153 @@
+"""Several seeds of one plan leave what each leaves alone, wherever they are trained."""
+
+import json
+import pickle
+
+import pytest
+import torch
+
+from lanczosnet.training import DivergenceError, Plan, TrainingError, prepare, run, run_seeds, seeds
+from lanczosnet.training import plan as plan_module
+from lanczosnet.training.devices import fabric_for
+from training_builders import packed_molecules
+
+SEEDS = (3, 4, 5)
+FILES = ["config.json", "metrics.jsonl", "model.safetensors"]
+SETTINGS = {"hidden_channels": 8, "num_layers": 1, "num_steps": 5, "dropout": 0.5, "epochs": 4, "batch_size": 6}
+
+
+class Killed(BaseException):
+    """Nothing in the program may catch it."""
+
+
+@pytest.fixture(params=["nodes", "graphs"])
+def plan(request, tmp_path):
+    if request.param == "nodes":
+        return Plan("karate", settings=SETTINGS, split="1-per-class")
+    torch.save(packed_molecules(20)[:], tmp_path / "graphs.pt")
+    return Plan(str(tmp_path / "graphs.pt"), settings=SETTINGS)
+
+
+def together(plan, folder, **how):
+    return run_seeds(plan, SEEDS, folder, together=True, device="cpu", **how)
+
+
+def alone(plan, folder, seed):
+    changed = Plan(**{**vars(plan), "seed": seed})
+    return run(prepare(changed), folder, fabric=fabric_for("cpu"))
+
+
+def assert_same_files(folder, other):
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    for name in FILES:
+        assert (folder / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def killing(monkeypatch, after):
+    """The process ends when so many epochs are noted."""
+    original = plan_module.Record.note
+    left = after
+
+    def note(self, report):
+        nonlocal left
+        original(self, report)
+        left -= 1
+        if left == 0:
+            raise Killed
+
+    monkeypatch.setattr(plan_module.Record, "note", note)
+
+
+@pytest.mark.parametrize("at_once", [None, 2], ids=["all at once", "two at once"])
+def test_seeds_in_one_process_leave_what_each_leaves_alone(plan, tmp_path, at_once):
+    outcomes = together(plan, tmp_path / "all", at_once=at_once)
+    for seed, outcome in zip(SEEDS, outcomes, strict=True):
+        assert outcome == alone(plan, tmp_path / f"{seed}", seed)
+        assert_same_files(tmp_path / "all" / f"seed-{seed}", tmp_path / f"{seed}")
+    assert len({str(outcome.metrics) for outcome in outcomes}) > 1
+
+
+@pytest.mark.parametrize("after", [2, 4, 7])
+def test_seeds_that_were_killed_go_on_bit_identical(plan, tmp_path, monkeypatch, after):
+    whole = together(plan, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        killing(patch, after)
+        with pytest.raises(Killed):
+            together(plan, tmp_path / "killed", checkpoint_seconds=0.0)
+    assert not (tmp_path / "killed" / "seed-5").joinpath("config.json").exists()
+    assert together(plan, tmp_path / "killed", resume=True) == whole
+    for seed in SEEDS:
+        assert_same_files(tmp_path / "killed" / f"seed-{seed}", tmp_path / "whole" / f"seed-{seed}")
+
+
+def test_progress_is_told_by_the_epoch_and_adds_up(tmp_path, monkeypatch):
+    plan = Plan("karate", settings=SETTINGS, split="1-per-class")
+    shares = []
+    with monkeypatch.context() as patch:
+        killing(patch, 6)
+        with pytest.raises(Killed):
+            together(plan, tmp_path, checkpoint_seconds=0.0, on_progress=shares.append)
+    assert sum(shares) == pytest.approx(1.25)
+    shares.clear()
+    together(plan, tmp_path, resume=True, on_progress=shares.append)
+    assert shares[0] == 1.0
+    assert sum(shares) == pytest.approx(3.0)
+
+
+def test_a_model_is_not_replaced_and_another_run_not_continued(tmp_path):
+    plan = Plan("karate", settings=SETTINGS, split="1-per-class")
+    alone(plan, tmp_path / "seed-5", 5)
+    with pytest.raises(TrainingError, match="already holds a model"):
+        together(plan, tmp_path)
+    assert not (tmp_path / "seed-3").exists()
+    other = Plan("karate", settings=SETTINGS | {"epochs": 5}, split="1-per-class")
+    with pytest.raises(TrainingError, match="another run"):
+        together(other, tmp_path, resume=True)
+
+
+def test_a_seed_that_diverges_is_reported_when_the_others_are_saved(tmp_path, monkeypatch):
+    plan = Plan("karate", settings=SETTINGS | {"averaging": 0.0}, split="1-per-class")
+    original = plan_module.Record.note
+
+    def note(self, report):
+        original(self, report)
+        if self.prepared.plan.seed == 4 and report.epoch == 2:
+            torch.nn.init.constant_(next(self.network.parameters()), float("nan"))
+
+    monkeypatch.setattr(plan_module.Record, "note", note)
+    with pytest.raises(DivergenceError, match="in epoch 3"):
+        together(plan, tmp_path)
+    stopped = [
+        json.loads((tmp_path / f"seed-{seed}" / "config.json").read_text())["result"]["stopped"] for seed in SEEDS
+    ]
+    assert stopped == ["all epochs done", "diverged", "all epochs done"]
+    assert not list(tmp_path.glob("*/checkpoint.safetensors"))
+
+
+def test_torchrun_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(TrainingError, match="torchrun"):
+        run_seeds(Plan("karate"), SEEDS, tmp_path)
+
+
+def test_a_divergence_passes_from_process_to_process():
+    error = pickle.loads(pickle.dumps(DivergenceError(3, 0.1)))
+    assert (error.epoch, str(error)) == (3, str(DivergenceError(3, 0.1)))
+
+
+@pytest.mark.parametrize(
+    ("device", "has_cuda", "expected"),
+    [
+        ("auto", True, "together"),
+        ("cuda", True, "together"),
+        ("auto", False, "processes"),
+        ("cpu", True, "processes"),
+        ("mps", False, "processes"),
+    ],
+)
+def test_the_device_decides_how_seeds_are_trained(monkeypatch, tmp_path, device, has_cuda, expected):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
+    monkeypatch.setattr(seeds, "fabric_for", lambda *names: names)
+    monkeypatch.setattr(seeds, "_side_by_side", lambda *_, **how: ["together"])
+    monkeypatch.setattr(seeds, "_in_processes", lambda *_: ["processes"])
+    assert run_seeds(Plan("karate", split="1-per-class"), SEEDS, tmp_path, device=device) == [expected]
