@@ -32,6 +32,7 @@ class CheckpointFile:
         self.identity = json.loads(json.dumps(identity))
         self.seconds = seconds
         self._last = -float("inf")
+        self._took = 0.0
 
     def restore(self, run: Run) -> None:
         """Bring the run to where the file left it; without a file it starts from the beginning."""
@@ -56,10 +57,13 @@ class CheckpointFile:
         run.step = facts["step"]
 
     def keep(self, run: Run) -> None:
-        if time.monotonic() - self._last >= self.seconds:
+        # Files of large networks take seconds: at most a tenth of the time is theirs, unless every epoch is wanted.
+        least = max(self.seconds, 10 * self._took) if self.seconds else 0.0
+        if time.monotonic() - self._last >= least:
             self.write(run)
 
     def write(self, run: Run) -> None:
+        begin = time.monotonic()
         optimizer = run.optimizer.state_dict()
         groups = {
             "model": run.model.state_dict(),
@@ -79,6 +83,7 @@ class CheckpointFile:
         with replacing(self.path) as temporary:
             save_file(tensors, temporary, metadata={"run": json.dumps(facts)})
         self._last = time.monotonic()
+        self._took = self._last - begin
 
     def epoch(self) -> int:
         """The last epoch that is kept, 0 without a file."""

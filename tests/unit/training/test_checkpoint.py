@@ -2,7 +2,8 @@
 
 import pytest
 
-from lanczosnet.training import Plan, TrainingError, prepare, run
+from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run
+from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.plan import CHECKPOINT
 from training_builders import packed_molecules
 
@@ -83,3 +84,18 @@ def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(Interrupt):
         run(prepared, tmp_path, resume=True, checkpoint_seconds=0.0)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_writing_takes_at_most_a_tenth_of_the_time(tmp_path, monkeypatch):
+    clock, written = iter([0.0, 5.0, 8.0, 30.0, 62.0]), []
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: next(clock))
+    file = CheckpointFile(tmp_path / "c", {}, seconds=1.0)
+
+    def write(run):
+        written.append(run)
+        file._last, file._took = 8.0, 3.0
+
+    file.write = write
+    for number in range(5):
+        file.keep(number)
+    assert written == [0, 4]
