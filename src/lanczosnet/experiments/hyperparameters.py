@@ -71,8 +71,8 @@ _FEW_LABELS = {
     "confidence": 0.9,
 }
 _WHY_FEW_LABELS = (
-    "Chosen by LanczosNet's validation accuracy on stratified splits. Ten of Cora and Citeseer at 0.5 % and of Pubmed at "
-    "0.05 %: 69.1, 56.9 and 72.1 % with the paper's recipe; 71.7, 58.7 and 73.0 % with two views, half of the nodes "
+    "Chosen by LanczosNet's validation accuracy on stratified splits. Ten of Cora and Citeseer at 0.5 % and of Pubmed "
+    "at 0.05 %: 69.1, 56.9 and 72.1 % with the paper's recipe; 71.7, 58.7 and 73.0 % with two views, half of the nodes "
     "dropped and a disagreement of weight 0.2 among nodes that are sure to 0.9. Five of Cora: 73.2 % so, 74.3 % with "
     "weight 0.5, weight decay 2e-3 and 300 epochs. Without a threshold wrong answers confirm themselves: 64.5 %."
 )
