@@ -60,6 +60,8 @@ class AdaLanczosNet(nn.Module):
         filter_channels: sizes of the filter's hidden layers.
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
+        self_loops: S of A + I, as for the other networks; False for section 3.3 to the letter, S of the kernel's A alone,
+            in which an edge weighs exp(-1) on average beside a self-loop's one.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
@@ -87,6 +89,7 @@ class AdaLanczosNet(nn.Module):
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         kernel_channels: Sequence[int] = (),
+        self_loops: bool = True,
         exact_up_to: int | None = None,
         start: Literal["ones", "random"] = "ones",
         seed: int = 0,
@@ -114,6 +117,7 @@ class AdaLanczosNet(nn.Module):
         self.exact_up_to = num_steps if exact_up_to is None else exact_up_to
         if tridiagonal_filter != "spectral":
             self.exact_up_to = 0  # filters of entries depend on the basis, which must then be Lanczos'
+        self.self_loops = self_loops
         self.start = start
         self.seed = seed
         self.reorthogonalize = reorthogonalize
@@ -219,7 +223,7 @@ class AdaLanczosNet(nn.Module):
         with torch.autocast(features.device.type, enabled=False):
             features = blocks.padding.pad(features.to(blocks.pattern.dtype))
             A = DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask)
-            S = normalized(A, validate=False)
+            S = normalized(A, self_loops=self.self_loops, validate=False)
             short = stacked_powers(S.dense(), self.short_scales)
             long = self._long_scales(S, None if blocks.is_exact else blocks.start)
             return layer_operators(short, long, blocks.typed, blocks.padding)
@@ -240,7 +244,7 @@ class AdaLanczosNet(nn.Module):
         """S from the kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
-            S = normalized(A, validate=False)
+            S = normalized(A, self_loops=self.self_loops, validate=False)
             operator = inputs.arranged(S)
             return adaptive_spectrum(
                 operator,

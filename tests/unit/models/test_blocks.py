@@ -104,6 +104,7 @@ ADAPTIVE = {
     "Lanczos, random start": {"exact_up_to": 0, "start": "random"},
     "published path": {"tridiagonal_filter": "vectorized", "start": "random", "reorthogonalize": False},
     "lean filter": {"tridiagonal_filter": "entrywise"},
+    "no self-loops": {"exact_up_to": 12, "self_loops": False},
     "normalised, residual": {"exact_up_to": 12, "normalization": "layer", "residual": True},
 }
 

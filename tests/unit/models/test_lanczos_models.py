@@ -283,6 +283,17 @@ def test_the_random_start_vector_depends_on_the_seed_alone() -> None:
     assert not torch.allclose(first, other)
 
 
+def test_without_self_loops_the_affinity_is_that_of_the_kernel_alone() -> None:
+    x = torch.randn(12, 3, dtype=torch.float64, generator=generator(3))
+    network = AdaLanczosNet(3, 4, 2, num_steps=4, self_loops=False).double()
+    inputs = network.prepare(Data(x=x, edge_index=random_edges(12)))
+    A = network.kernel(inputs.adjacency, x).dense()
+    scale = A.sum(1).rsqrt()
+    found = network.spectrum(inputs, x).operator.dense().squeeze(0)
+    assert torch.allclose(found, scale.unsqueeze(1) * A * scale)
+    assert (found.diagonal() == 0).all()
+
+
 def test_the_published_recurrence_without_reorthogonalisation_is_selectable(monkeypatch) -> None:
     asked = []
 
