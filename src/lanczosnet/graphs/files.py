@@ -26,8 +26,10 @@ def replacing(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
     temporary.touch(exist_ok=False)  # not by `tempfile`, whose files only their owner may read
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)  # writers may put a file of their own in its place
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

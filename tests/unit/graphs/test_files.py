@@ -3,7 +3,9 @@ import hashlib
 import os
 import stat
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from lanczosnet.graphs.files import replacing, sha256_of
 
@@ -26,11 +28,15 @@ def test_a_file_that_succeeds_replaces_the_old_one(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX's")
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o007, 0o660)], ids=["all read", "the group writes"])
-def test_a_file_has_the_mode_that_the_umask_gives(tmp_path, mask, mode):
+@pytest.mark.parametrize("writer", ["ours", "safetensors"])
+def test_a_file_has_the_mode_that_the_umask_gives(tmp_path, mask, mode, writer):
     before = os.umask(mask)
     try:
         with replacing(tmp_path / "file") as temporary:
-            temporary.write_text("new")
+            if writer == "ours":
+                temporary.write_text("new")
+            else:
+                save_file({"x": np.zeros(3)}, temporary)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == mode
