@@ -60,8 +60,8 @@ class AdaLanczosNet(nn.Module):
         filter_channels: sizes of the filter's hidden layers.
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
-        self_loops: S of A + I, as for the other networks; False for section 3.3 to the letter, S of the kernel's A alone,
-            in which an edge weighs exp(-1) on average beside a self-loop's one.
+        self_loops: S of A + I, as for the other networks, where an edge weighs about exp(-1) beside a self-loop's one;
+            False for section 3.3 to the letter, S of the kernel's A alone.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
