@@ -158,10 +158,7 @@ class Selection:
             if value is not None and option not in TABLES[name]:
                 raise typer.BadParameter(f"the table {name} has no such option", param_hint=f"--{option}")
         changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
-        given = {
-            option: _names(value) if option in ("datasets", "splits", "variants") else value
-            for option, value in own.items()
-        }
+        given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
         given = {option: value for option, value in given.items() if value is not None}
         return cls(name, recipe, _names(models), _seeds(name, seeds), changes, given)
 
