@@ -148,7 +148,10 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path) -> Line:
             f"{store.folder} has kept none of these models: runs that are done are not run again. Use --out"
         )
     best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
-    shutil.copytree(store.models / best["key"], folder, dirs_exist_ok=True)
+    # config.json, without which a folder holds no model, comes last.
+    for file in sorted((store.models / best["key"]).iterdir(), reverse=True):
+        with replacing(folder / file.name) as temporary:
+            shutil.copyfile(file, temporary)
     return best
 
 
