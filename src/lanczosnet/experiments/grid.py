@@ -26,6 +26,8 @@ TITLES = {
     "lanczosnet": "LanczosNet",
     "adalanczosnet": "AdaLanczosNet",
 }
+# Kinds of splits that earlier versions made by another rule: in a key, so that results of the two are never mixed.
+SPLIT_RULES = {"uniform": "rounded to nearest"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ class Cell:
 
     def _identity(self) -> dict[str, Any]:
         """Settings that are as by default are left out, so that one which a later version adds changes no key."""
-        plain = Recipe().settings()
+        plain, rule = Recipe().settings(), SPLIT_RULES.get(self.split)
         return {
             "dataset": self.dataset,
             "data_options": dict(self.data_options),
@@ -90,6 +92,7 @@ class Cell:
             "model": self.model,
             "options": dict(self.options),
             "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
+            **({"split_rule": rule} if rule else {}),
         }
 
 

@@ -93,7 +93,7 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     | kind | training | validation and test |
     |---|---|---|
     | `public` | as published | as published |
-    | `uniform` | floor(fraction x all nodes), drawn uniformly | 500 and 1,000 of the others |
+    | `uniform` | fraction x all nodes, to the nearest number, drawn uniformly | 500 and 1,000 of the others |
     | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) each |
     | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
     | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
@@ -143,7 +143,7 @@ def _public(data: Any, amount: Any, shuffle: _Shuffle) -> Parts:
 
 def _uniform(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
     nodes = shuffle(_labelled(data))
-    train = max(1, math.floor(fraction * data.num_nodes))
+    train = max(1, math.floor(fraction * data.num_nodes + Fraction(1, 2)))  # halves up
     return _divide(nodes[:train], nodes[train:])
 
 

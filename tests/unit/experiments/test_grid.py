@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecules, row_with
-from lanczosnet.experiments.grid import TITLES, Cell
+from lanczosnet.experiments.grid import SPLIT_RULES, TITLES, Cell
 from lanczosnet.experiments.published import published
 from lanczosnet.models import MODELS
 from lanczosnet.training import RECIPES, Recipe
@@ -93,9 +93,18 @@ def test_names_do_not_change_a_key_and_seeds_do():
 
 
 def test_a_key_is_the_same_in_every_process_and_version():
-    assert CELL.key == "b2bae045d7f3bcf6"
-    assert replace(CELL, options={"hidden_channels": 64}).run(3).key == "a725a0056b7d5247"
+    assert CELL.key == "81c696191ae935ba"
+    assert replace(CELL, options={"hidden_channels": 64}).run(3).key == "fc007d65969463b3"
     assert json.loads(json.dumps(CELL.facts()))["cell"] == CELL.key
+
+
+def test_only_splits_whose_rule_has_changed_have_it_in_their_key(monkeypatch):
+    assert replace(CELL, split="public").key == "bea0ed70c7ed9fa3"
+    assert replace(CELL, split="stratified").key == "41f0057cab5fd671"
+    assert replace(CELL, split="random").key == "b6ec6804f8148308"
+    key = CELL.key
+    monkeypatch.setitem(SPLIT_RULES, "uniform", "another rule")
+    assert replace(CELL).key != key
 
 
 def test_settings_that_are_as_by_default_are_not_in_a_key():

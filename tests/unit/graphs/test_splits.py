@@ -81,6 +81,21 @@ def test_fractions_are_taken_as_they_are_written(graph, fraction, size):
     assert len(split(graph, "uniform", fraction=fraction).train) == size
 
 
+@pytest.mark.parametrize(
+    ("nodes", "fractions", "sizes"),
+    [
+        (2708, (0.03, 0.01, 0.005), [81, 27, 14]),
+        (3327, (0.01, 0.005, 0.003), [33, 17, 10]),
+        (19717, (0.001, 0.0005, 0.0003), [20, 10, 6]),
+        (3000, (0.0005, 0.0015), [2, 5]),  # 1.5 and 4.5
+    ],
+    ids=["cora", "citeseer", "pubmed", "halves"],
+)
+def test_uniform_rounds_to_the_nearest_number_and_halves_up(nodes, fractions, sizes):
+    data = Data(num_nodes=nodes, name="toy")
+    assert [len(split(data, "uniform", fraction=fraction).train) for fraction in fractions] == sizes
+
+
 @pytest.mark.parametrize("fraction", FRACTIONS)
 def test_stratified_takes_a_fraction_of_every_class_rounded_up(graph, fraction):
     chosen = split(graph, "stratified", fraction=fraction)
@@ -218,6 +233,6 @@ def test_the_public_split_is_the_published_one(real_data, name, sizes):
 
 
 @pytest.mark.data
-def test_half_a_percent_of_cora_are_13_nodes(real_data):
+def test_half_a_percent_of_cora_are_14_nodes(real_data):
     cora = load("cora", data_dir=real_data)
-    assert len(split(cora, "uniform", fraction=0.005).train) == 13
+    assert len(split(cora, "uniform", fraction=0.005).train) == 14
