@@ -22,7 +22,7 @@ PROTOCOLS: dict[str, list[tuple[str, str, float | None]]] = {
 }
 RUNS = {"paper": 10, "stratified": 100}
 PUBLISHED_RUNS = 10
-# Word counts as the files have them, as in Yang et al. (2016), whose pre-processing the paper follows.
+# Word counts as the files have them, as in Yang et al. (2016), whose pre-processing the paper follows; rows may differ.
 DATA_OPTIONS = {"normalize": False}
 
 
@@ -61,7 +61,8 @@ def _cell(
 ) -> Cell:
     row = row_with(recipe, "citation", model)
     numbers = recipe_of(recipe, "node", {"stop_window": 0} | dict(row.settings) | dict(settings)).settings()
-    return Cell("citation", dataset, split, fraction, model, row.options, recipe, numbers, data_options=DATA_OPTIONS)
+    data = DATA_OPTIONS | dict(row.data)
+    return Cell("citation", dataset, split, fraction, model, row.options, recipe, numbers, data_options=data)
 
 
 def layout(recipe: str = "paper") -> Layout:

@@ -32,6 +32,7 @@ class Row:
     why: str = ""
     variant: str = ""  # where a task has more than one row for a network; the name of a recipe: with this recipe
     settings: Mapping[str, Any] = field(default_factory=dict)  # numbers of the recipe that this row changes
+    data: Mapping[str, Any] = field(default_factory=dict)  # options of the data that differ from the table's
 
     def build(self, in_channels: int, out_channels: int, **changes: Any) -> "nn.Module":
         """The network, with `changes` of the row's options."""
@@ -159,7 +160,12 @@ ROWS: tuple[Row, ...] = (
         "citation",
         "gat",
         {**_NODES, "hidden_channels": 8, "heads": (8, 1), "dropout": 0.6, "input_dropout": 0.6},
-        why="Dropout acts on the features too, as in the cited work and in the code for QM8.",
+        why=(
+            "Dropout acts on the features too, as in the cited work and in the code for QM8. Features are divided by "
+            "their row sums, as its authors use them: with counts ten runs on the public splits of Cora and Citeseer "
+            "found 81.4 and 69.0 %, published are 82.6 and 72.2 %."
+        ),
+        data={"normalize": True},
     ),
     Row(
         "citation",

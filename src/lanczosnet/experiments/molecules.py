@@ -53,12 +53,13 @@ def _grid(
     molecules: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Grid:
-    data_options = {"tasks": TASKS} | ({} if molecules is None else {"molecules": molecules})
+    part = {} if molecules is None else {"molecules": molecules}
     cells = {}
     for row, label, options in lines:
         numbers = recipe_of(recipe, "graph", {"stop_window": 0} | dict(row.settings) | dict(settings or {})).settings()
         every = dict(row.options) | dict(options)
-        cell = Cell(table, "qm8", "random", 0.8, row.model, every, recipe, numbers, label, data_options, SPLIT_SEED)
+        data = {"tasks": TASKS} | dict(row.data) | part
+        cell = Cell(table, "qm8", "random", 0.8, row.model, every, recipe, numbers, label, data, SPLIT_SEED)
         cells[cell.key] = cell  # two of the fifteen rows are one configuration
     return Grid(tuple(cells.values()), SEEDS if seeds is None else tuple(seeds))
 

@@ -200,9 +200,12 @@ def _errors_by_target(
     return errors
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def _loaded(dataset: str, options: tuple[tuple[str, Any], ...], data_dir: Path | None) -> Data | PackedGraphs:
-    """The data, or so many of its graphs, evenly spread; kept, since the next cell mostly has the same."""
+    """The data, or so many of its graphs, evenly spread; kept, since the next cells mostly have the same.
+
+    Two are kept: a network's row may have options of its own, and the table's come back with the next network.
+    """
     given = dict(options)
     count = given.pop("molecules", None)
     data = load(dataset, data_dir=data_dir, **given)

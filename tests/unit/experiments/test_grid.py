@@ -170,6 +170,16 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert changed.settings["patience"] == 5
 
 
+def test_a_row_may_have_options_of_its_data(monkeypatch):
+    given = {cell.model: cell.data_options for cell in citation.grid(datasets=["cora"], splits=["public"]).cells}
+    assert given.pop("gat") == {"normalize": True}
+    assert list(given.values()) == [{"normalize": False}] * 10
+    own = Row("qm8", "gcn", {}, variant="modern", data={"workers": 1})
+    monkeypatch.setattr(hyperparameters, "ROWS", (*hyperparameters.ROWS, own))
+    (cell,) = molecules.qm8_grid("modern", models=["gcn"], molecules=9).cells
+    assert cell.data_options == {"tasks": 16, "workers": 1, "molecules": 9}
+
+
 def test_adalanczosnet_has_further_rows_in_table_2():
     plain, both = molecules.qm8_grid(), molecules.qm8_grid(models=["adalanczosnet"], variants=["lanczos", "published"])
     assert len(plain.cells) == 11

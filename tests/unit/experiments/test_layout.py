@@ -33,6 +33,14 @@ def test_each_cell_has_its_mean_and_the_published_number():
     assert filled["notes"] == ["Recipe paper, 200 epochs at most, 2 seeds."]
 
 
+def test_networks_with_different_data_options_share_a_table():
+    grid = citation.grid(datasets=["cora"], splits=["public"], models=["gcn", "gat"], seeds=[0])
+    assert len({str(cell.data_options) for cell in grid.cells}) == 2
+    filled = citation.layout().filled(line(run.cell, **accuracy(0.8)) for run in grid.runs)
+    assert [cell["values"] for cell in filled["cells"]] == [[80.0], [80.0]]
+    assert filled["notes"] == ["Recipe paper, 200 epochs at most, 1 seed."]
+
+
 def test_a_failed_run_is_counted_and_not_averaged():
     (cell,) = citation.grid(datasets=["cora"], splits=["public"], models=["gcn"]).cells
     filled = citation.layout().filled([line(cell, 0, **accuracy(0.8)), line(cell, 1, error="diverged")])

@@ -73,6 +73,26 @@ def test_what_is_finished_is_not_run_again(store, monkeypatch):
     assert store.lines() == before
 
 
+def test_data_with_two_sets_of_options_in_turn_are_loaded_once_each(store, monkeypatch):
+    loads = []
+
+    def load(name, *, data_dir, normalize):
+        loads.append(normalize)
+        return original(name, data_dir=data_dir)
+
+    original = runner.load
+    monkeypatch.setattr(runner, "load", load)
+    runner._loaded.cache_clear()
+    cells = [
+        replace(GCN, data_options={"normalize": normalize}, options={"hidden_channels": width})
+        for width in (4, 8)
+        for normalize in (False, True)
+    ]
+    work(Grid(tuple(cells), (0,)), store, CPU)
+    assert len(store.lines()) == 4
+    assert loads == [False, True]
+
+
 def test_a_run_that_another_worker_holds_is_left_to_it(store):
     with Store(store.folder).claiming([GCN.run(0).key]):
         work(Grid((GCN,), (0, 1)), store, CPU)
