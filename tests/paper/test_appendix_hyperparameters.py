@@ -103,6 +103,14 @@ def test_gpnn_on_qm8_has_the_numbers_of_the_published_code() -> None:
     assert {key: options[key] for key in GPNN_CODE} == GPNN_CODE
 
 
+def test_adalanczosnet_on_citation_networks_has_the_affinity_of_section_3_3() -> None:
+    """A has the kernel of Eq. 9 on edges and zeros elsewhere, on its diagonal too."""
+    published = row("citation", "adalanczosnet")
+    assert published.options["self_loops"] is False
+    assert "section 3.3 to the letter" in published.why
+    assert "self_loops" not in row("citation", "adalanczosnet", "modern").options
+
+
 def test_the_training_settings_are_those_of_the_appendix() -> None:
     assert TRAINING["citation"] == {"learning_rate": 1e-2, "weight_decay": 5e-4, "max_epochs": 200, "patience": 10}
     assert TRAINING["qm8"] == {"learning_rate": 1e-4, "weight_decay": 0.0, "max_epochs": 200, "patience": 10}
