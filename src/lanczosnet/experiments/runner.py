@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch_geometric.data import Data
 
 from lanczosnet.experiments.grid import Cell, Grid, Run
@@ -19,10 +18,8 @@ from lanczosnet.graphs import PackedGraphs, load, pack, split
 from lanczosnet.training import EpochReport, Fitted, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.examples import examples_of
 from lanczosnet.training.plan import Plan, Prepared, about
 from lanczosnet.training.saved import save
-from lanczosnet.training.tasks import Regression
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -98,7 +95,7 @@ def results(
         yield _line(runs[0], trials[0], fabric, how, time.perf_counter() - begin) | _failure(error)
         return
     for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
-        measured = _failure(outcome.error) if outcome.error else _measured(trial, outcome, data, recipe, fabric)
+        measured = _failure(outcome.error) if outcome.error else _measured(outcome, data)
         if how.keep_models and outcome.fitted and not outcome.error:
             _save(store.models / run.key, run, trial, outcome.fitted, data, recipe)
         yield _line(run, trial, fabric, how, outcome.seconds) | measured
@@ -141,17 +138,12 @@ def _line(run: Run, trial: Trial, fabric: "Fabric", how: How, seconds: float) ->
     }
 
 
-def _measured(
-    trial: Trial, outcome: Outcome, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
-) -> dict[str, Any]:
+def _measured(outcome: Outcome, data: Data | PackedGraphs) -> dict[str, Any]:
     fitted = outcome.fitted
     assert fitted is not None
-    by_target: dict[str, dict[str, float]] = {"test": fitted.by_target}
-    if isinstance(trial.task, Regression) and len(trial.task.targets) > 1:
-        by_target = _errors_by_target(trial, data, recipe, fabric)
     return {
         "metrics": fitted.metrics,
-        "by_target": by_target,
+        "by_target": fitted.by_target,
         "best_epoch": fitted.best_epoch,
         "epochs": fitted.epochs,
         "stopped": fitted.stopped,
@@ -180,24 +172,6 @@ def _save(folder: Path, run: Run, trial: Trial, fitted: Fitted, data: Data | Pac
 
 def _rounded(curves: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     return {name: [float(f"{value:.5g}") for value in values] for name, values in curves.items()}
-
-
-@torch.no_grad()
-def _errors_by_target(
-    trial: Trial, data: Data | PackedGraphs, recipe: Recipe, fabric: "Fabric"
-) -> dict[str, dict[str, float]]:
-    """Mean absolute errors of the fitted model on validation and test items."""
-    model = trial.model.to(fabric.device).eval()
-    examples = examples_of(model, data, fabric.device)
-    errors = {}
-    for part in ("val", "test"):
-        steps = examples.steps(getattr(trial.split, part), recipe.batch_size)
-        differences = [
-            (trial.task.predicted(model(step.inputs)[step.rows].float()).double() - step.y.double()).abs()
-            for step in steps
-        ]
-        errors[part] = dict(zip(trial.task.targets, torch.cat(differences).nanmean(0).tolist(), strict=True))
-    return errors
 
 
 @lru_cache(maxsize=2)

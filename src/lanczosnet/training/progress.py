@@ -36,7 +36,7 @@ class Fitted:
     epochs: int
     stopped: str  # why it ended
     metrics: dict[str, dict[str, float]]  # of the validation and the test items
-    by_target: dict[str, float]  # the main metric of every target on the test items
+    by_target: dict[str, dict[str, float]]  # the main metric of every target, of the same items
 
 
 @dataclass

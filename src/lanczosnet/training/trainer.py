@@ -84,13 +84,16 @@ class Trainer:
         self.run.model.load_state_dict(self.run.best)
         self.run.average = None
         progress, task = self.run.progress, self.task
-        (val_output, val_y), (output, y) = self._outputs(self.val), self._outputs(self.split.test)
-        metrics = {
-            "val": task.metrics(task.predicted(val_output), val_y),
-            "test": task.metrics(task.predicted(output), y),
-        }
+        outputs = {"val": self._outputs(self.val), "test": self._outputs(self.split.test)}
+        compared = {part: (task.predicted(output), y) for part, (output, y) in outputs.items()}
         self.run.model.eval()
-        return Fitted(progress.best_epoch, progress.epoch, reason, metrics, task.by_target(task.predicted(output), y))
+        return Fitted(
+            best_epoch=progress.best_epoch,
+            epochs=progress.epoch,
+            stopped=reason,
+            metrics={part: task.metrics(*pair) for part, pair in compared.items()},
+            by_target={part: task.by_target(*pair) for part, pair in compared.items()},
+        )
 
     def release(self) -> None:
         """Give the memory of recorded steps back."""
