@@ -28,7 +28,7 @@ from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.training import architecture_for, examples, recipe, task_of
-from lanczosnet.training.devices import PRECISIONS, fabric_for
+from lanczosnet.training.devices import PRECISIONS, fabric_for, products_of
 from lanczosnet.training.schedule import Dials
 from lanczosnet.training.together import advance
 from lanczosnet.training.trainer import Trainer
@@ -185,7 +185,13 @@ def main() -> None:
     graphs = load("qm8", data_dir=options.data_dir, tasks=16)
     assert isinstance(graphs, PackedGraphs)
     graphs = graphs if options.molecules is None else some_graphs(graphs, options.molecules)
-    benchmark = Benchmark(graphs, fabric_for(options.device, options.precision), options.epochs)
+    fabric = fabric_for(options.device, options.precision)
+    with products_of(fabric):
+        measure(graphs, fabric, options)
+
+
+def measure(graphs: PackedGraphs, fabric: Fabric, options: argparse.Namespace) -> None:
+    benchmark = Benchmark(graphs, fabric, options.epochs)
     num_seeds = options.seeds if options.device == "cuda" else 1
     lines = [benchmark.line(name, num_seeds) for name in options.models]
     if options.peer_batches:

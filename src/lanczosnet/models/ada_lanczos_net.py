@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
+from lanczosnet.affinity.normalization import OperatorT
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
@@ -61,7 +62,7 @@ class AdaLanczosNet(nn.Module):
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
         self_loops: S of A + I, as for the other networks, where an edge weighs about exp(-1) beside a self-loop's one;
-            False for section 3.3 to the letter, S of the kernel's A alone.
+            False for section 3.3 to the letter, S of the kernel's A alone; nodes without an edge keep theirs.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
@@ -223,7 +224,7 @@ class AdaLanczosNet(nn.Module):
         with torch.autocast(features.device.type, enabled=False):
             features = blocks.padding.pad(features.to(blocks.pattern.dtype))
             A = DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask)
-            S = normalized(A, self_loops=self.self_loops, validate=False)
+            S = self._normalized(A)
             short = stacked_powers(S.dense(), self.short_scales)
             long = self._long_scales(S, None if blocks.is_exact else blocks.start)
             return layer_operators(short, long, blocks.typed, blocks.padding)
@@ -244,7 +245,7 @@ class AdaLanczosNet(nn.Module):
         """S from the kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
-            S = normalized(A, self_loops=self.self_loops, validate=False)
+            S = self._normalized(A)
             operator = inputs.arranged(S)
             return adaptive_spectrum(
                 operator,
@@ -257,6 +258,12 @@ class AdaLanczosNet(nn.Module):
                 edge_types=inputs.edge_types,
                 plan=inputs.plan,
             )
+
+    def _normalized(self, A: OperatorT) -> OperatorT:
+        """S. Without self-loops a node that has no edge would have no row in any power of S: it keeps its own."""
+        if not self.self_loops:
+            A = A.plus_diagonal((A.degree() == 0).to(A.dtype))
+        return normalized(A, self_loops=self.self_loops, validate=False)
 
     def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""

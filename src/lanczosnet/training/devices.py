@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,7 +30,6 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
 
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     world = int(os.environ.get("WORLD_SIZE", "1"))
-    torch.set_float32_matmul_precision("high" if precision == "32-true" else "highest")
     fabric = Fabric(
         accelerator=device,
         devices=local,
@@ -39,6 +38,7 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
         precision=precision.replace("exact", "true"),  # type: ignore[arg-type]
     )
     fabric.launch()
+    fabric.float32_products = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     return fabric
 
 
@@ -50,11 +50,22 @@ def best_device() -> "Fabric":
 
 
 @contextmanager
-def exact_products() -> Iterator[None]:
-    """All bits of float32 products, for what is computed once and used in every step."""
+def float32_products(precision: str) -> Iterator[None]:
+    """How float32 matrices are multiplied, in the words of `torch.set_float32_matmul_precision`; then as before."""
     before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    torch.set_float32_matmul_precision(precision)
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def products_of(fabric: "Fabric") -> AbstractContextManager[None]:
+    """As the precision of `fabric_for` says, for as long as something is trained: what a caller does later keeps all
+    bits. Other fabrics leave products as the caller has set them."""
+    return float32_products(getattr(fabric, "float32_products", torch.get_float32_matmul_precision()))
+
+
+def exact_products() -> AbstractContextManager[None]:
+    """All bits of float32 products, for what is computed once and used in every step."""
+    return float32_products("highest")

@@ -4,18 +4,18 @@ On a GPU every run has its recorded step and its stream, and the runs of small n
 each does what it would do alone. On the CPU they run one after the other.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.training.devices import best_device
+from lanczosnet.training.devices import best_device, products_of
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.progress import EpochReport, Fitted, Run
@@ -73,7 +73,7 @@ def fit_together(
     if not trials:
         return []
     fabric = fabric or best_device()
-    with _explained(recipe), _random_state_kept(fabric.device):
+    with _explained(recipe), _random_state_kept(fabric.device), products_of(fabric):
         begin = perf_counter()
         for trial in trials:
             trial.model.to(fabric.device)
@@ -159,11 +159,25 @@ class _Group:
 
 def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:
     """One epoch of each; on a GPU all are queued before the host waits for any."""
-    queued = [trainer.queue_epoch() for trainer in trainers]
+    queued = in_turn([trainer.queue_epoch() for trainer in trainers])
     for trainer in trainers:
         with trainer.place:
             pass  # from here on the current stream has waited for the trainer's
     return [_concluded(*each) for each in zip(trainers, torch.stack(queued).tolist(), strict=True)]
+
+
+def in_turn(epochs: Sequence[Generator[None, None, Tensor]]) -> list[Tensor]:
+    """What all of them return, one step of each queued after the other: streams that are filled one by one would run
+    one by one."""
+    results: dict[int, Tensor] = {}
+    while len(results) < len(epochs):
+        for place, epoch in enumerate(epochs):
+            if place not in results:
+                try:
+                    next(epoch)
+                except StopIteration as end:
+                    results[place] = end.value
+    return [results[place] for place in range(len(epochs))]
 
 
 def _concluded(trainer: Trainer, values: list[float]) -> EpochReport | DivergenceError:

@@ -5,7 +5,7 @@ queued, then the host waits once. Nothing here knows whether steps are called (`
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -55,14 +55,17 @@ class Trainer:
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.way: Way | None = None  # chosen at the first epoch: a checkpoint may be restored before
 
-    def queue_epoch(self) -> Tensor:
-        """Train on every training item once, then validate: `[training loss, validation loss, metric...]`."""
+    def queue_epoch(self) -> Generator[None, None, Tensor]:
+        """Train on every training item once, then validate: `[training loss, validation loss, metric...]`.
+
+        It pauses where other runs may queue a step of theirs.
+        """
         if self.way is None:
             self.way = Replayed(self) if self.may_replay else Called(self)
             if isinstance(self.way, Replayed) and not self.way.is_possible:
                 self.way = Called(self)
         self.way.seed(mixed_seed(self.seed, self.run.progress.epoch + 1, self.fabric.global_rank))
-        return self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)])
+        return (yield from self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)]))
 
     def conclude_epoch(self, values: Sequence[float]) -> EpochReport:
         """Decide about the epoch by the numbers that were queued."""

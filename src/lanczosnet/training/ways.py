@@ -1,6 +1,6 @@
 """How the steps of an epoch come about: every one is called, or their kernels are recorded once and replayed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,13 +19,14 @@ class Way(Protocol):
 
     def seed(self, number: int) -> None: ...
 
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor: ...
+    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Generator[None, None, Tensor]:
+        """The losses and metrics of an epoch, with a pause wherever another run's step may be queued."""
 
     def place(self) -> AbstractContextManager[Any]: ...
 
 
 class Called:
-    """Every step is a call."""
+    """Every step is a call. Its random numbers are the process' own, so there is no pause between them."""
 
     def __init__(self, trainer: "Trainer") -> None:
         self.trainer = trainer
@@ -36,12 +37,14 @@ class Called:
     def place(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor:
+    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Generator[None, None, Tensor]:
         trainer = self.trainer
         losses = [trainer.step(*each) for each in zip(trainer.steps(items), dials, strict=True)]
         mean = trainer.fabric.all_reduce(torch.stack(losses).mean(), reduce_op="mean")
         assert isinstance(mean, Tensor)
-        return torch.cat([mean.double().view(1), trainer.validate()])
+        values = torch.cat([mean.double().view(1), trainer.validate()])
+        yield
+        return values
 
 
 StepShape = tuple[int, int | None]  # how many items, and what `Examples.shapes` says of them
@@ -80,7 +83,7 @@ class Replayed:
             yield
         torch.cuda.current_stream(self.stream.device).wait_stream(self.stream)
 
-    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Tensor:
+    def epoch(self, items: Tensor, dials: Sequence[Dials]) -> Generator[None, None, Tensor]:
         shapes = self._shapes(items)
         if any(shape not in self.recordings for shape in shapes):
             self._record(items)
@@ -94,9 +97,10 @@ class Replayed:
                 self.dials.copy_(torch.tensor(dials))
                 self.turned = list(dials)
             self.number.zero_()
-            for shape in shapes:
-                self.recordings[shape].replay()
-            self.validation.replay()
+        for recording in [*(self.recordings[shape] for shape in shapes), self.validation]:
+            with torch.cuda.stream(self.stream):
+                recording.replay()
+            yield
         return self.values
 
     def _shapes(self, items: Tensor) -> list[StepShape]:

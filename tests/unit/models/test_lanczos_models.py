@@ -294,6 +294,16 @@ def test_without_self_loops_the_affinity_is_that_of_the_kernel_alone() -> None:
     assert (found.diagonal() == 0).all()
 
 
+def test_without_self_loops_a_node_that_has_no_edge_keeps_its_own() -> None:
+    x = torch.randn(14, 3, dtype=torch.float64, generator=generator(3))
+    network = AdaLanczosNet(3, 4, 2, num_steps=4, self_loops=False).double()
+    data = Data(x=x, edge_index=random_edges(12))
+    diagonals = network.spectrum(network.prepare(data), x).operator.dense().diagonal(dim1=-2, dim2=-1)
+    assert diagonals.sum() == 2
+    answers = network(data)[12:]
+    assert not torch.allclose(answers[0], answers[1])
+
+
 def test_the_published_recurrence_without_reorthogonalisation_is_selectable(monkeypatch) -> None:
     asked = []
 

@@ -2,30 +2,42 @@
 
 import pytest
 import torch
+from lightning.fabric import Fabric
 
-from lanczosnet.training import TrainingError
-from lanczosnet.training.devices import PRECISIONS, exact_products, fabric_for
-
-
-@pytest.fixture(autouse=True)
-def _products_as_before():
-    before = torch.get_float32_matmul_precision()
-    yield
-    torch.set_float32_matmul_precision(before)
+from lanczosnet.models import GCN
+from lanczosnet.training import TrainingError, fit, recipe, task_of
+from lanczosnet.training.devices import PRECISIONS, exact_products, fabric_for, float32_products, products_of
+from training_builders import communities, halves
 
 
 @pytest.mark.parametrize(("name", "products"), [("32-true", "high"), ("32-exact", "highest"), ("64-true", "highest")])
 def test_a_precision_says_how_float32_matrices_are_multiplied(name, products):
     fabric = fabric_for("cpu", name)
-    assert torch.get_float32_matmul_precision() == products
+    with products_of(fabric):
+        assert torch.get_float32_matmul_precision() == products
     assert fabric._precision.precision == name.replace("exact", "true")
 
 
-def test_exact_products_are_exact_for_a_while():
-    fabric_for("cpu")
-    with exact_products():
+def test_products_are_for_a_while_what_they_are_to_be():
+    fabric = fabric_for("cpu")
+    assert torch.get_float32_matmul_precision() == "highest"
+    with products_of(fabric), exact_products():
         assert torch.get_float32_matmul_precision() == "highest"
-    assert torch.get_float32_matmul_precision() == "high"
+    with float32_products("medium"), products_of(Fabric()):
+        assert torch.get_float32_matmul_precision() == "medium"
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_training_has_the_products_of_its_fabric_and_leaves_the_callers():
+    data = communities()
+    parts = halves(data)
+    during = []
+    fit(
+        GCN(data.num_features, 8, 3), data, parts, task_of(data, parts.train), recipe("paper", "node", {"epochs": 1}),
+        fabric=fabric_for("cpu"), on_epoch=lambda report: during.append(torch.get_float32_matmul_precision()),
+    )  # fmt: skip
+    assert during == ["high"]
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_a_name_that_is_none_lists_those_that_are():

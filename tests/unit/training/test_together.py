@@ -7,6 +7,7 @@ from lanczosnet.models import GCN, MODELS
 from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
+from lanczosnet.training.together import in_turn
 from lanczosnet.training.trainer import Trainer
 from lanczosnet.training.ways import Called, Replayed
 from training_builders import SMALL, communities, halves, packed_molecules
@@ -88,6 +89,19 @@ def test_no_trials_no_outcomes():
     assert fit_together([], communities(), recipe("paper", "node")) == []
 
 
+def test_runs_queue_their_steps_in_turn():
+    order = []
+
+    def epoch(name, num_steps):
+        for step in range(num_steps):
+            order.append(f"{name}{step}")
+            yield
+        return name
+
+    assert in_turn([epoch("a", 3), epoch("b", 1), epoch("c", 2)]) == ["a", "b", "c"]
+    assert order == ["a0", "b0", "c0", "a1", "c1", "a2"]
+
+
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a CUDA device")
 
 
@@ -103,7 +117,7 @@ def a_few_epochs(data, name, way, options, **settings):
     trainer.may_replay = trainer.may_replay and way is Replayed
     values = []
     for _ in range(6):
-        queued = trainer.queue_epoch()
+        (queued,) = in_turn([trainer.queue_epoch()])
         with trainer.place:
             values.append(queued.tolist())
         trainer.conclude_epoch(values[-1])
