@@ -108,7 +108,8 @@ class Trainer:
         return nullcontext() if self.way is None else self.way.place()
 
     def steps(self, items: Tensor) -> Iterator[Step]:
-        return self.examples.steps(items, self.recipe.batch_size, self.fabric.global_rank, self.fabric.world_size)
+        process, num_processes = self.fabric.global_rank, self.fabric.world_size
+        return self.examples.steps(items, self.recipe.batch_size, process, num_processes, self.recipe.views)
 
     def step(self, step: Step, dials: Dials) -> Tensor:
         """Change the weights; the loss before."""
@@ -129,7 +130,8 @@ class Trainer:
 
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
         """The mean over the known targets of the whole batch; processes average their gradients, hence the factor."""
-        views = [self.module(step.inputs) for _ in range(self.recipe.views)]
+        passes = [self.module(step.inputs) for _ in range(self.recipe.views // step.copies)]
+        views = [view for output in passes for view in output.chunk(step.copies)]
         count = self.task.known(step.batch_y).sum().clamp(min=1) * len(views)
         sums = [self.task.losses(_rows(view, step.rows), step.y).sum() for view in views]
         loss = sum(sums[1:], start=sums[0]) / count * self.fabric.world_size

@@ -138,7 +138,7 @@ class Replayed:
         trainer, (size, width) = self.trainer, shape
         items = self.items.index_select(0, self.number * self.sizes[0] + self.places[:size])
         dials = Dials(*self.dials.index_select(0, self.number).squeeze(0))
-        loss = trainer.step(trainer.examples.step(items, width), dials)
+        loss = trainer.step(trainer.examples.step(items, width, trainer.recipe.views), dials)
         self.losses.index_copy_(0, self.number, loss.float().view(1))
         self.number += 1
 
