@@ -58,6 +58,7 @@ class Replayed:
         self.trainer = trainer
         device = trainer.fabric.device
         _make_replayable(trainer.run.optimizer, device)
+        trainer.run.flatten()
         self.stream = torch.cuda.Stream(device)
         self.random = OwnRandomNumbers(device)
         self.number = torch.zeros(1, dtype=torch.long, device=device)
