@@ -94,10 +94,8 @@ def _accuracy(line: Mapping[str, Any]) -> float:
 
 def _references(dataset: str, split: str, fraction: float | None, model: str, recipe: str) -> tuple[Reference, ...]:
     if split not in ("public", "uniform"):
-        rows = (
-            row for row in published("stratified") if (row["dataset"], float(row["fraction"])) == (dataset, fraction)
-        )
-        return tuple(Reference("Truncated Krylov", float(row["mean"])) for row in rows)
+        means = {(row["dataset"], float(row["fraction"])): float(row["mean"]) for row in published("stratified")}
+        return (Reference("Truncated Krylov", means[dataset, fraction]),)
     found = []
     for row in published("citation"):
         here = (row["dataset"], row["split"], float(row["fraction"]) if row["fraction"] else None)
