@@ -94,6 +94,7 @@ def _accuracy(line: Mapping[str, Any]) -> float:
 
 def _references(dataset: str, split: str, fraction: float | None, model: str, recipe: str) -> tuple[Reference, ...]:
     if split not in ("public", "uniform"):
+        assert fraction is not None
         means = {(row["dataset"], float(row["fraction"])): float(row["mean"]) for row in published("stratified")}
         return (Reference("Truncated Krylov", means[dataset, fraction]),)
     found = []
