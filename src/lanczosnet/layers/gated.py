@@ -1,0 +1,155 @@
+"""States that a GRU changes by the messages they receive, step after step with the same weights."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import groupby
+
+import torch
+from torch import Tensor, nn
+
+from lanczosnet.layers.blocks import BlockOperators, Padding, block_product
+from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages, SlottedEdges
+from lanczosnet.layers.shared import SharedLinear, gru
+
+Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
+
+
+class GatedMessages:
+    """h' = GRU(messages, h), made once per forward pass.
+
+    In padded blocks all channels share a product wherever they can, and with the gates of the state. What is linear is
+    put together: the biases of the last layers are a constant of the gates.
+    """
+
+    def __init__(self, messages: NodeMessages | PairMessages, cell: nn.GRUCell) -> None:
+        self.messages = messages
+        self.cell = cell
+        self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
+        self.num_channels = len(messages.functions)
+
+    def along(self, channels: Sequence[Edges] | BlockOperators | SlottedEdges) -> Step:
+        """What a step does on these graphs."""
+        if isinstance(channels, BlockOperators):
+            return self._through_blocks(channels)
+        if isinstance(channels, SlottedEdges):
+            return self._through_slots(channels)
+        messages = self.messages.along(channels)
+        return lambda state: self.cell(messages(state), state)
+
+    def _through_blocks(self, channels: BlockOperators) -> Step:
+        """Aggregate the last hidden layers: the rest of the messages is one matrix with the gates."""
+        matrix = channels.matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
+        operator = matrix.mT if len(self.layers) == 1 else _side_by_side(matrix)
+        receive = self._received(operator.flatten(1, 2), channels.padding)
+        constant = self._constant(matrix.sum(2), channels.padding)
+
+        def step(state: Tensor) -> Tensor:
+            hidden, gates = self._hidden_and_gates(state)
+            blocks = channels.padding.pad(hidden)
+            sent = blocks.reshape(len(blocks), operator.shape[3], -1)
+            return gru(self._folded(receive(sent)) + constant, gates, state.to(gates.dtype))
+
+        return step
+
+    def _through_slots(self, edges: SlottedEdges) -> Step:
+        """Messages of both ends are aggregated themselves: there are more slots than nodes."""
+        num_graphs, num_slots = edges.weight.shape
+        ends = edges.ends.flatten(1, 2)
+        arrives = _arrivals(edges)
+        receive = self._received(arrives.flatten(1, 2), edges.padding)
+        constant = self._constant(arrives.sum(3), edges.padding)
+        layers = [_for_slots(layer, edges.capacity, layer is not self.layers[-1]) for layer in self.layers]
+
+        def step(state: Tensor) -> Tensor:
+            pairs = block_product(ends, state, edges.padding).reshape(num_graphs, num_slots, -1).transpose(0, 1)
+            sent = layers[0](pairs)  # rows are [slot x graph], so that those of a channel are adjacent
+            for layer in layers[1:]:
+                sent = layer(sent.relu())
+            received = receive(sent.unflatten(0, (num_slots, num_graphs)).transpose(0, 1))
+            gates = self._enter(state)
+            return gru(self._input_gates(received) + constant, gates, state.to(gates.dtype))
+
+        return step
+
+    def _received(self, operator: Tensor, padding: Padding) -> Callable[[Tensor], Tensor]:
+        """`[graph, sender, channels]` -> `[row, C x channels]` for `[graph, node x C, sender]`."""
+
+        def receive(sent: Tensor) -> Tensor:
+            received = operator.to(sent.dtype) @ sent
+            return padding.unpad(received.unflatten(1, (padding.width, self.num_channels)).flatten(2))
+
+        return receive
+
+    def _constant(self, arriving: Tensor, padding: Padding) -> Tensor:
+        """What biases add to the input gates where so many messages arrive, `[graph, node, channel]`."""
+        last, weight = self.layers[-1], self._gates_by_channel
+        constant = self.cell.bias_ih
+        if last[0].bias is None:
+            return constant
+        biases = torch.stack([layer.bias for layer in last]).unsqueeze(1) @ weight
+        return torch.addmm(constant, padding.unpad(arriving).to(biases.dtype), biases.squeeze(1))
+
+    def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
+        entered = self._enter(state)
+        if len(self.layers) == 1:
+            return state.to(entered.dtype), entered
+        num_gates = len(self.cell.bias_hh)
+        hidden, gates = entered.split([entered.shape[1] - num_gates, num_gates], 1)
+        hidden = hidden.relu()
+        for layer in self._between:
+            by_channel = hidden.unflatten(1, (self.num_channels, -1)).movedim(1, 0)
+            hidden = layer(by_channel).relu().unflatten(0, by_channel.shape[:2]).movedim(0, 1).flatten(1)
+        return hidden, gates
+
+    @cached_property
+    def _enter(self) -> SharedLinear:
+        """The gates of the state; with functions of nodes also their first layers, where others follow."""
+        with_first = isinstance(self.messages, NodeMessages) and len(self.layers) > 1
+        layers = self.layers[0] if with_first else ()
+        weight = torch.cat([*(layer.weight for layer in layers), self.cell.weight_hh])
+        bias = torch.cat([*(layer.bias for layer in layers), self.cell.bias_hh])
+        return SharedLinear([weight.T.unsqueeze(0)], [bias.unsqueeze(0)])
+
+    @cached_property
+    def _between(self) -> list[SharedLinear]:
+        return [_for_slots(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
+
+    @cached_property
+    def _gates_by_channel(self) -> Tensor:
+        return self.cell.weight_ih.T.unflatten(0, (self.num_channels, -1))  # [channel, message, gates]
+
+    @cached_property
+    def _input_gates(self) -> SharedLinear:
+        return SharedLinear([self.cell.weight_ih.T.unsqueeze(0)])
+
+    @cached_property
+    def _folded(self) -> SharedLinear:
+        """The last layers and the input gates as one matrix."""
+        weight = torch.stack([layer.weight for layer in self.layers[-1]]).mT @ self._gates_by_channel
+        return SharedLinear([weight.flatten(0, 1).unsqueeze(0)])
+
+
+def _side_by_side(matrix: Tensor) -> Tensor:
+    """`[graph, i, j, C]` -> `[graph, i, C, j x C]`: one graph, in which node i of channel c is number i C + c."""
+    return torch.diag_embed(matrix, dim1=2, dim2=4).flatten(3)
+
+
+def _arrivals(edges: SlottedEdges) -> Tensor:
+    """The weight of a slot where it arrives, in its channel: `[graph, node, channel, slot]`."""
+    weight = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT
+    found = weight.new_zeros(*weight.shape[:2], len(edges.capacity), weight.shape[2])
+    parts = zip(found.split(edges.capacity, -1), weight.split(edges.capacity, -1), strict=True)
+    for channel, (slots, own) in enumerate(parts):
+        slots[:, :, channel] = own
+    return found
+
+
+def _for_slots(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
+    """The layers of all channels; neighbours with as many slots share a product."""
+    groups = [list(group) for _, group in groupby(zip(capacity, layers, strict=True), key=lambda pair: pair[0])]
+    weights, biases = (
+        [torch.stack([getattr(layer, key) for _, layer in group]) for group in groups] for key in ("weight", "bias")
+    )
+    sizes = [sum(slots for slots, _ in group) for group in groups]
+    return SharedLinear([weight.mT for weight in weights], biases if has_bias else None, sizes)
