@@ -211,6 +211,7 @@ MOST_OPERATIONS = {
     "MPNN, mean": 48,
     "MPNN, sum of perceptrons": 64,
     "GPNN, sum of perceptrons": 124,
+    "GAT": 38,
 }
 
 
@@ -254,6 +255,16 @@ def test_a_step_on_blocks_of_one_shape_never_waits_for_the_device(name: str, rea
     with Waits() as waits:
         chosen(blocks.gather(numbers, same_shape=True)).square().sum().backward()
     assert not waits.found
+
+
+def test_wider_blocks_of_attention_attend_to_nothing_more() -> None:
+    narrow = network("gat").prepare_all(in_float64(molecules()))
+    wide, width = narrow.widened(8), narrow.mask.shape[1]
+    assert wide.mask.shape[1] == 16
+    torch.testing.assert_close(wide.matrix[..., :width, :width], narrow.matrix)
+    counts = wide.matrix.exp()
+    assert counts[..., :width, width:].sum() == 0
+    torch.testing.assert_close(counts[..., width:, :], torch.eye(16)[width:].expand(*counts.shape[:2], -1, -1))
 
 
 def test_blocks_without_padding_are_found_out_to_wait() -> None:
