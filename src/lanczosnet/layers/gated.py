@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lanczosnet.layers.blocks import BlockOperators, Padding, block_product
 from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages, SlottedEdges
-from lanczosnet.layers.shared import SharedLinear, gru
+from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru
 
 Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
 
@@ -17,8 +18,8 @@ Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
 class GatedMessages:
     """h' = GRU(messages, h), made once per forward pass.
 
-    In padded blocks all channels share a product wherever they can, and with the gates of the state. What is linear is
-    put together: the biases of the last layers are a constant of the gates.
+    In padded blocks all channels share a product wherever they can, and with the gates of the state. Biases are rows of
+    the weights: beside what a node receives in a channel stand how much of a bias arrives with it, and a one.
     """
 
     def __init__(self, messages: NodeMessages | PairMessages, cell: nn.GRUCell) -> None:
@@ -40,14 +41,13 @@ class GatedMessages:
         """Aggregate the last hidden layers: the rest of the messages is one matrix with the gates."""
         matrix = channels.matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
         operator = matrix.mT if len(self.layers) == 1 else _side_by_side(matrix)
-        receive = self._received(operator.flatten(1, 2), channels.padding)
-        constant = self._constant(matrix.sum(2), channels.padding)
+        receive = _receiver(operator, self.layers[-1][0].weight.shape[1], channels.padding)
 
         def step(state: Tensor) -> Tensor:
             hidden, gates = self._hidden_and_gates(state)
             blocks = channels.padding.pad(hidden)
             sent = blocks.reshape(len(blocks), operator.shape[3], -1)
-            return gru(self._folded(receive(sent)) + constant, gates, state.to(gates.dtype))
+            return gru(self._last_layer_and_gates(receive(sent)), gates, state.to(gates.dtype))
 
         return step
 
@@ -55,9 +55,7 @@ class GatedMessages:
         """Messages of both ends are aggregated themselves: there are more slots than nodes."""
         num_graphs, num_slots = edges.weight.shape
         ends = edges.ends.flatten(1, 2)
-        arrives = _arrivals(edges)
-        receive = self._received(arrives.flatten(1, 2), edges.padding)
-        constant = self._constant(arrives.sum(3), edges.padding)
+        receive = _receiver(_arrivals(edges), self.layers[-1][0].weight.shape[0], edges.padding)
         layers = [_for_slots(layer, edges.capacity, layer is not self.layers[-1]) for layer in self.layers]
 
         def step(state: Tensor) -> Tensor:
@@ -67,27 +65,9 @@ class GatedMessages:
                 sent = layer(sent.relu())
             received = receive(sent.unflatten(0, (num_slots, num_graphs)).transpose(0, 1))
             gates = self._enter(state)
-            return gru(self._input_gates(received) + constant, gates, state.to(gates.dtype))
+            return gru(self._gates(received), gates, state.to(gates.dtype))
 
         return step
-
-    def _received(self, operator: Tensor, padding: Padding) -> Callable[[Tensor], Tensor]:
-        """`[graph, sender, channels]` -> `[row, C x channels]` for `[graph, node x C, sender]`."""
-
-        def receive(sent: Tensor) -> Tensor:
-            received = operator.to(sent.dtype) @ sent
-            return padding.unpad(received.unflatten(1, (padding.width, self.num_channels)).flatten(2))
-
-        return receive
-
-    def _constant(self, arriving: Tensor, padding: Padding) -> Tensor:
-        """What biases add to the input gates where so many messages arrive, `[graph, node, channel]`."""
-        last, weight = self.layers[-1], self._gates_by_channel
-        constant = self.cell.bias_ih
-        if last[0].bias is None:
-            return constant
-        biases = torch.stack([layer.bias for layer in last]).unsqueeze(1) @ weight
-        return torch.addmm(constant, padding.unpad(arriving).to(biases.dtype), biases.squeeze(1))
 
     def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
@@ -116,18 +96,68 @@ class GatedMessages:
         return [_for_slots(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
 
     @cached_property
+    def _gates(self) -> SharedLinear:
+        """From messages to the input gates."""
+        return self._with_biases(self._gates_by_channel)
+
+    @cached_property
+    def _last_layer_and_gates(self) -> SharedLinear:
+        """The last layers and the input gates as one matrix."""
+        return self._with_biases(torch.stack([layer.weight for layer in self.layers[-1]]).mT @ self._gates_by_channel)
+
+    @cached_property
     def _gates_by_channel(self) -> Tensor:
         return self.cell.weight_ih.T.unflatten(0, (self.num_channels, -1))  # [channel, message, gates]
 
-    @cached_property
-    def _input_gates(self) -> SharedLinear:
-        return SharedLinear([self.cell.weight_ih.T.unsqueeze(0)])
+    def _with_biases(self, weight: Tensor) -> SharedLinear:
+        """`[channel, in, gates]` and, for the columns that `_receiver` adds, the biases of messages and of gates."""
+        last = self.layers[-1]
+        rows = weight.new_zeros(self.num_channels, _extra_columns(weight.shape[1]), weight.shape[2])
+        of_gates = self.cell.bias_ih.expand(self.num_channels, 1, -1) / self.num_channels
+        of_messages = rows[:, :1]
+        if last[0].bias is not None:
+            of_messages = torch.stack([layer.bias for layer in last]).unsqueeze(1) @ self._gates_by_channel
+        return SharedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
 
-    @cached_property
-    def _folded(self) -> SharedLinear:
-        """The last layers and the input gates as one matrix."""
-        weight = torch.stack([layer.weight for layer in self.layers[-1]]).mT @ self._gates_by_channel
-        return SharedLinear([weight.flatten(0, 1).unsqueeze(0)])
+
+def _receiver(operator: Tensor, width: int, padding: Padding) -> Callable[[Tensor], Tensor]:
+    """`[graph, sender, width]` -> `[row, channel x (width + extra)]` for `[graph, node, channel, sender]`.
+
+    The extra columns are the sum of the weights with which messages arrive, and ones.
+    """
+    arriving = operator.sum(-1, keepdim=True)
+    ones = arriving.new_ones(1).expand(*arriving.shape[:-1], _extra_columns(width) - 1)
+    columns = torch.cat([arriving, ones], -1).flatten(1, 2)
+    shape, operator = operator.shape[1:3], operator.flatten(1, 2)
+
+    def receive(sent: Tensor) -> Tensor:
+        received = _ProductBeside.apply(operator.to(sent.dtype), sent, columns)
+        return padding.unpad(received.unflatten(1, shape).flatten(2))
+
+    return receive
+
+
+def _extra_columns(width: int) -> int:
+    """At least two, and as many as keep rows aligned."""
+    return 2 + (-width - 2) % ALIGNED_TO
+
+
+class _ProductBeside(torch.autograd.Function):
+    """[O X, C] of constant O and C, the product written where it is wanted."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Tensor, x: Tensor, columns: Tensor) -> Tensor:
+        ctx.save_for_backward(operator)
+        ctx.width = x.shape[-1]
+        found = x.new_empty(*columns.shape[:-1], ctx.width + columns.shape[-1])
+        torch.bmm(operator, x, out=found[..., : ctx.width])
+        found[..., ctx.width :] = columns
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        (operator,) = ctx.saved_tensors
+        return None, operator.mT @ grad[..., : ctx.width], None
 
 
 def _side_by_side(matrix: Tensor) -> Tensor:
