@@ -95,6 +95,7 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     | `public` | as published | as published |
     | `uniform` | fraction x all nodes, to the nearest number, drawn uniformly | 500 and 1,000 of the others |
     | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) each |
+    | `fraction-per-class` | ceil(fraction x class size) of every class | 500 and 1,000 of the others |
     | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
     | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
     | `scaffold` | as `random`, but molecules with one Bemis-Murcko scaffold stay together, large groups first | |
@@ -147,11 +148,15 @@ def _uniform(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
     return _divide(nodes[:train], nodes[train:])
 
 
+def _fraction_per_class(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
+    train, rest = _share_of_classes(data, fraction, shuffle)
+    return _divide(train, shuffle(np.concatenate(rest)))
+
+
 def _stratified(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
-    classes = [shuffle(nodes) for nodes in _by_class(data)]
-    train, rest = _take(classes, [math.ceil(fraction * len(nodes)) for nodes in classes])
-    val, rest = _take(rest, [math.ceil(min(VALIDATION, len(np.concatenate(rest)) // 3) / len(classes))] * len(classes))
-    test, _ = _take(rest, [math.ceil(TEST / len(classes))] * len(classes))
+    train, rest = _share_of_classes(data, fraction, shuffle)
+    val, rest = _take(rest, [math.ceil(min(VALIDATION, len(np.concatenate(rest)) // 3) / len(rest))] * len(rest))
+    test, _ = _take(rest, [math.ceil(TEST / len(rest))] * len(rest))
     return train, val, test
 
 
@@ -192,6 +197,7 @@ KINDS: dict[str, tuple[Maker, bool, float | None]] = {
     "public": (_public, False, None),
     "uniform": (_uniform, True, None),
     "stratified": (_stratified, True, None),
+    "fraction-per-class": (_fraction_per_class, True, None),
     "per-class": (_per_class, False, None),
     "random": (_random, True, 0.8),
     "scaffold": (_scaffold, True, 0.8),
@@ -208,6 +214,11 @@ def _by_class(data: Any) -> list[np.ndarray]:
     nodes = _labelled(data)
     labels = data.y.numpy()[nodes]
     return [nodes[labels == label] for label in np.unique(labels)]
+
+
+def _share_of_classes(data: Any, fraction: Fraction, shuffle: _Shuffle) -> tuple[np.ndarray, list[np.ndarray]]:
+    classes = [shuffle(nodes) for nodes in _by_class(data)]
+    return _take(classes, [math.ceil(fraction * len(nodes)) for nodes in classes])
 
 
 def _take(classes: list[np.ndarray], amounts: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:

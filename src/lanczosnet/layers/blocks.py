@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.krylov import matrix_powers
+from lanczosnet.layers.affine import affine
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def block_convolution(x: Tensor, operators: BlockOperators, weight: Tensor, bias
     matrix = operators.matrix
     terms = block_product(matrix.flatten(1, 2), x, operators.padding).unflatten(1, matrix.shape[1:3]).flatten(2)
     terms = operators.padding.unpad(terms).to(weight.dtype)
-    return terms @ weight if bias is None else torch.addmm(bias, terms, weight)
+    return terms @ weight if bias is None else affine(terms, weight, bias)
 
 
 def block_product(matrix: Tensor, x: Tensor, padding: Padding) -> Tensor:

@@ -5,6 +5,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.layers.lookup import lookup
+
 NodeInput = Literal["features", "one-hot", "learned"]
 
 
@@ -38,7 +40,7 @@ class NodeEncoder(nn.Module):
             return self._checked_features(x)
         types = self._checked_types(x)
         if self.embedding is not None:
-            return self.embedding(types)
+            return lookup(self.embedding.weight, types)
         return nn.functional.one_hot(types, self.in_channels).to(torch.get_default_dtype())
 
     def _checked_features(self, x: Tensor) -> Tensor:

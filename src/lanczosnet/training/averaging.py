@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.training.flat import FlatParameters
+
 
 class WeightAverage:
     """average <- average + share * (weights - average) after every step; young averages forget faster."""
@@ -10,7 +12,8 @@ class WeightAverage:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.count = 0
-        self.weights = {name: weight.detach().clone() for name, weight in model.state_dict().items()}
+        self.weights = snapshot(model.state_dict())
+        self.flat: FlatAverage | None = None
 
     def next_share(self) -> float:
         """Of the weights after the next step."""
@@ -19,13 +22,42 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self, model: nn.Module, share: float | Tensor) -> None:
-        current = model.state_dict()
-        averaged = [name for name, weight in self.weights.items() if weight.is_floating_point()]
-        old, new = [self.weights[name] for name in averaged], [current[name] for name in averaged]
-        change = torch._foreach_mul(torch._foreach_sub(new, old), share)
-        torch._foreach_add_(old, change)
-        for name in self.weights.keys() - set(averaged):
+        current, others = model.state_dict(), set(self.weights)
+        if self.flat is not None:
+            self.flat.update(share)
+            others -= self.flat.names
+        averaged = [name for name in others if self.weights[name].is_floating_point()]
+        if averaged:
+            old, new = [self.weights[name] for name in averaged], [current[name] for name in averaged]
+            torch._foreach_add_(old, torch._foreach_mul(torch._foreach_sub(new, old), share))
+        for name in others - set(averaged):
             self.weights[name].copy_(current[name])
+
+    def flatten(self, model: nn.Module, parameters: FlatParameters) -> None:
+        """One operation updates the averages of these parameters from here on."""
+        self.flat = FlatAverage(self.weights, model, parameters)
+
+    def unflatten(self) -> None:
+        """Every average has memory of its own again."""
+        self.weights, self.flat = snapshot(self.weights), None
+
+
+class FlatAverage:
+    """Averages as views of one vector, beside that of the parameters."""
+
+    def __init__(self, weights: dict[str, Tensor], model: nn.Module, parameters: FlatParameters) -> None:
+        places = {id(parameter): place for place, parameter in enumerate(parameters.parameters)}
+        named = model.named_parameters(remove_duplicate=False)  # one parameter may have several names
+        place_of = {name: places[id(parameter)] for name, parameter in named if id(parameter) in places}
+        averages = {place: weights[name] for name, place in place_of.items()}
+        self.names = place_of.keys()
+        self.current = parameters.vector
+        self.vector = parameters.layout.joined([averages[place] for place in range(len(places))])
+        views = parameters.layout.views(self.vector)
+        weights.update({name: views[place] for name, place in place_of.items()})
+
+    def update(self, share: float | Tensor) -> None:
+        self.vector.lerp_(self.current, share)
 
 
 def snapshot(weights: dict[str, Tensor]) -> dict[str, Tensor]:

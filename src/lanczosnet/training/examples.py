@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.models.blocks import pair_width
@@ -29,6 +29,7 @@ class Step(NamedTuple):
     rows: Tensor | slice  # which of its outputs are wanted
     y: Tensor  # their targets, [item, target]
     batch_y: Tensor  # the targets of the whole batch, of which other processes may have the rest
+    copies: int = 1  # how often the inputs hold the items, one copy after the other; `rows` are those of the first
 
 
 class Examples(Protocol):
@@ -43,19 +44,26 @@ class Examples(Protocol):
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """For each batch of these items, in this order and on the host, what `step` has to know."""
 
-    def step(self, items: Tensor, shape: int | None = None) -> Step:
+    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
-    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
-        """These items in batches, in this order."""
+    def steps(
+        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+    ) -> Iterator[Step]:
+        """These items in batches, in this order; so many copies of them at once if there are, else one."""
 
     def num_steps(self, num_items: int, batch_size: int) -> int: ...
 
 
-def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device) -> Examples:
-    """All data on the device, with whatever the model can compute before it is trained."""
+def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Examples:
+    """All data on the device, with whatever the model can compute before it is trained.
+
+    `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
+    """
     with exact_products():
-        return ManyGraphs(model, data, device) if isinstance(data, PackedGraphs) else OneGraph(model, data, device)
+        if isinstance(data, PackedGraphs):
+            return ManyGraphs(model, data, device)
+        return OneGraph(model, data, device, copies)
 
 
 class OneGraph:
@@ -63,24 +71,33 @@ class OneGraph:
 
     is_fixed = True
 
-    def __init__(self, model: nn.Module, data: Data, device: torch.device) -> None:
+    def __init__(self, model: nn.Module, data: Data, device: torch.device, copies: int = 1) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
-        self.inputs = prepared(model, on_device, validate=True)
+        self.inputs = {1: prepared(model, on_device, validate=True)}
+        if copies > 1:
+            together = Batch.from_data_list([_without_targets(on_device)] * copies)
+            self.inputs[copies] = prepared(model, together, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         return [None]
 
-    def step(self, items: Tensor, shape: int | None = None) -> Step:
+    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None
         y = self.y.index_select(0, items)
-        return Step(self.inputs, items, y, y)
+        return self._step(items, y, y, copies)
 
-    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
+    def steps(
+        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+    ) -> Iterator[Step]:
         assert self.y is not None
         items = items.to(self.y.device)
         share = items[process::num_processes]
-        yield Step(self.inputs, share, self.y[share], self.y[items])
+        yield self._step(share, self.y[share], self.y[items], copies)
+
+    def _step(self, items: Tensor, y: Tensor, batch_y: Tensor, copies: int) -> Step:
+        copies = copies if copies in self.inputs else 1
+        return Step(self.inputs[copies], items, y, batch_y, copies)
 
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return 1
@@ -124,7 +141,7 @@ class ManyGraphs:
         alone = self.blocks.mask.shape[1]
         return width if alone <= width < 2 * alone else None
 
-    def step(self, items: Tensor, shape: int | None = None) -> Step:
+    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None
         if shape is None:
             (inputs,) = self._inputs([items], len(items))
@@ -133,7 +150,9 @@ class ManyGraphs:
         y = self.y.view(len(self.y), -1).index_select(0, items)
         return Step(inputs, slice(None), y, y)
 
-    def steps(self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1) -> Iterator[Step]:
+    def steps(
+        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+    ) -> Iterator[Step]:
         assert self.y is not None
         if batch_size % num_processes:
             raise TrainingError(f"batch_size must be a multiple of the {num_processes} processes, but is {batch_size}")
@@ -163,6 +182,15 @@ class ManyGraphs:
 def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
     prepare = getattr(model, "prepare", None)
     return data if prepare is None else prepare(data, validate=validate)
+
+
+def _without_targets(data: Data) -> Data:
+    """What a model may look at, and what batches do not have to copy."""
+    kept = copy(data)
+    for key in ("y", "train_mask", "val_mask", "test_mask", "labelled"):
+        if key in kept:
+            del kept[key]
+    return kept
 
 
 def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.training.averaging import WeightAverage
+from lanczosnet.training.flat import FlatAdam, can_be_flat
 from lanczosnet.training.recipes import Recipe
 
 
@@ -81,6 +82,7 @@ class Run:
     best: dict[str, Tensor]
     progress: Progress = field(default_factory=Progress)
     step: int = 0
+    flat: FlatAdam | None = None  # takes the optimizer's steps, where it is
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -91,3 +93,21 @@ class Run:
     def keep_best(self) -> None:
         weights = self.weights
         torch._foreach_copy_(list(self.best.values()), [weights[name] for name in self.best])
+
+    def flatten(self) -> None:
+        """Parameters, their averages and what the optimizer knows of them move into one vector each, if they can."""
+        if can_be_flat(self.optimizer):
+            self.flat = FlatAdam(self.optimizer)
+            if self.average:
+                self.average.flatten(self.model, self.flat.parameters)
+
+    def unflatten(self) -> None:
+        """Everything has memory of its own again."""
+        if self.flat:
+            self.flat.release()
+            self.flat = None
+            if self.average:
+                self.average.unflatten()
+            for module in self.model.modules():
+                if isinstance(module, nn.RNNBase):
+                    module.flatten_parameters()  # cuDNN warns of weights that do not stand in one piece

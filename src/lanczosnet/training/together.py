@@ -77,7 +77,7 @@ def fit_together(
         begin = perf_counter()
         for trial in trials:
             trial.model.to(fabric.device)
-        examples = examples_of(trials[0].model, data, fabric.device)
+        examples = examples_of(trials[0].model, data, fabric.device, recipe.views)
         trainers = [Trainer(t.model, examples, t.split, t.task, recipe, t.seed, fabric) for t in trials]
         group = _Group(trials, trainers, perf_counter() - begin, on_epoch, on_end)
         if fabric.device.type == "cuda":

@@ -63,6 +63,7 @@ class Trainer:
         if self.way is None:
             self.way = Replayed(self) if self.may_replay else Called(self)
             if isinstance(self.way, Replayed) and not self.way.is_possible:
+                self.release()
                 self.way = Called(self)
         self.way.seed(mixed_seed(self.seed, self.run.progress.epoch + 1, self.fabric.global_rank))
         return (yield from self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)]))
@@ -99,8 +100,9 @@ class Trainer:
         )
 
     def release(self) -> None:
-        """Give the memory of recorded steps back."""
+        """Give the memory of recorded steps back; model and optimizer have theirs."""
         self.way = None
+        self.run.unflatten()
 
     @property
     def place(self) -> AbstractContextManager[Any]:
@@ -108,7 +110,8 @@ class Trainer:
         return nullcontext() if self.way is None else self.way.place()
 
     def steps(self, items: Tensor) -> Iterator[Step]:
-        return self.examples.steps(items, self.recipe.batch_size, self.fabric.global_rank, self.fabric.world_size)
+        process, num_processes = self.fabric.global_rank, self.fabric.world_size
+        return self.examples.steps(items, self.recipe.batch_size, process, num_processes, self.recipe.views)
 
     def step(self, step: Step, dials: Dials) -> Tensor:
         """Change the weights; the loss before."""
@@ -118,18 +121,25 @@ class Trainer:
         self.run.optimizer.zero_grad()
         loss = self.loss(step, dials.consistency)
         self.fabric.backward(loss)
-        if self.recipe.clip_norm:
-            self.fabric.clip_gradients(
-                self.module, self.optimizer, max_norm=self.recipe.clip_norm, error_if_nonfinite=False
-            )
-        self.optimizer.step()
+        self._change_weights()
         if self.run.average:
             self.run.average.update(self.run.model, dials.share)
         return loss.detach()
 
+    def _change_weights(self) -> None:
+        """By their gradients."""
+        max_norm = self.recipe.clip_norm
+        if self.run.flat:
+            self.run.flat.step(max_norm)
+            return
+        if max_norm:
+            self.fabric.clip_gradients(self.module, self.optimizer, max_norm=max_norm, error_if_nonfinite=False)
+        self.optimizer.step()
+
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
         """The mean over the known targets of the whole batch; processes average their gradients, hence the factor."""
-        views = [self.module(step.inputs) for _ in range(self.recipe.views)]
+        passes = [self.module(step.inputs) for _ in range(self.recipe.views // step.copies)]
+        views = [view for output in passes for view in output.chunk(step.copies)]
         count = self.task.known(step.batch_y).sum().clamp(min=1) * len(views)
         sums = [self.task.losses(_rows(view, step.rows), step.y).sum() for view in views]
         loss = sum(sums[1:], start=sums[0]) / count * self.fabric.world_size

@@ -58,6 +58,7 @@ class Replayed:
         self.trainer = trainer
         device = trainer.fabric.device
         _make_replayable(trainer.run.optimizer, device)
+        trainer.run.flatten()
         self.stream = torch.cuda.Stream(device)
         self.random = OwnRandomNumbers(device)
         self.number = torch.zeros(1, dtype=torch.long, device=device)
@@ -138,7 +139,7 @@ class Replayed:
         trainer, (size, width) = self.trainer, shape
         items = self.items.index_select(0, self.number * self.sizes[0] + self.places[:size])
         dials = Dials(*self.dials.index_select(0, self.number).squeeze(0))
-        loss = trainer.step(trainer.examples.step(items, width), dials)
+        loss = trainer.step(trainer.examples.step(items, width, trainer.recipe.views), dials)
         self.losses.index_copy_(0, self.number, loss.float().view(1))
         self.number += 1
 

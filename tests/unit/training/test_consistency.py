@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from lanczosnet.models import MODELS
 from lanczosnet.training import Classification, Regression, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.consistency import disagreement, sharpened
 from lanczosnet.training.devices import fabric_for
@@ -129,3 +130,21 @@ def test_the_weight_rises_linearly_and_stays():
     assert weights[:10] == pytest.approx([0.2 * i for i in range(1, 11)])
     assert weights[10:] == [2.0] * 5
     assert consistency_weight(node_recipe(consistency=2.0), 0, 5) == 2.0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_views_of_one_graph_are_copies_in_one_forward_pass(name):
+    data = communities()
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    model = architecture_for(data, task, name, {"hidden_channels": 16, "num_layers": 2, "dropout": 0.0}).build(0)
+    chosen, fabric = node_recipe(views=3, consistency=2.0), fabric_for("cpu")
+    passes = []
+    model.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
+    losses = []
+    for copies in (1, 3):
+        examples = examples_of(model, data, fabric.device, copies)
+        trainer = Trainer(model, examples, parts, task, chosen, 0, fabric)
+        losses.append(trainer.loss(next(trainer.steps(parts.train)), 0.5))
+    torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=0)  # without dropout
+    assert passes == [90, 90, 90, 270]

@@ -1,5 +1,6 @@
 """Recorded steps, with functions in place of a GPU's recordings: what is recorded when, and that it is the same."""
 
+import copy
 from contextlib import nullcontext
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from lanczosnet.graphs import split
 from lanczosnet.training import architecture_for, examples, recipe, task_of, ways
+from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.together import advance
 from lanczosnet.training.trainer import Trainer
@@ -33,6 +35,9 @@ class Stream:
     def synchronize(self) -> None: ...
 
 
+SETTINGS = {"paper": {}, "modern": {"averaging": 0.9, "clip_norm": 0.1, "learning_rate": 1e-2}}
+
+
 def called(function) -> bool:
     function()
     return False
@@ -49,19 +54,26 @@ def functions(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)
 
 
-def trained(name: str, replays: bool, **options) -> tuple[list[float], Trainer]:
+def trainer_of(name: str, replays: bool, chosen: str = "paper", **options) -> Trainer:
     graphs = packed_molecules()
     parts = split(graphs, "random", fraction=0.6, seed=0)
-    task, settings = task_of(graphs, parts.train), {"batch_size": 4, "epochs": 4, "stop_window": 0}
+    task, settings = task_of(graphs, parts.train), {"batch_size": 4, "epochs": 4, "stop_window": 0, **SETTINGS[chosen]}
     network = architecture_for(graphs, task, name, {"hidden_channels": 8, "num_layers": 2, **options}).build(0)
     on_device = examples.examples_of(network, graphs, torch.device("cpu"))
     on_device.same_shape = replays
-    trainer = Trainer(network, on_device, parts, task, recipe("paper", "graph", settings), 0, fabric_for("cpu"))
+    trainer = Trainer(network, on_device, parts, task, recipe(chosen, "graph", settings), 0, fabric_for("cpu"))
     trainer.may_replay = replays
-    losses = [
-        value for _ in range(4) for report in advance([trainer]) for value in (report.train_loss, report.val_loss)
-    ]
-    return losses, trainer
+    return trainer
+
+
+def losses_of(trainer: Trainer, epochs: int = 4) -> list[float]:
+    reports = [report for _ in range(epochs) for report in advance([trainer])]
+    return [value for report in reports for value in (report.train_loss, report.val_loss)]
+
+
+def trained(name: str, replays: bool, chosen: str = "paper") -> tuple[list[float], Trainer]:
+    trainer = trainer_of(name, replays, chosen)
+    return losses_of(trainer), trainer
 
 
 @pytest.mark.parametrize("is_paired", [True, False], ids=["paired", "alone"])
@@ -76,3 +88,45 @@ def test_replayed_steps_are_the_steps_that_would_be_called(functions, monkeypatc
         assert widths - {None}
     else:
         assert widths == {None}
+
+
+def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(functions) -> None:
+    expected, called = trained("lanczosnet", replays=False, chosen="modern")
+    found, trainer = trained("lanczosnet", replays=True, chosen="modern")
+    assert called.run.flat is None
+    assert trainer.run.flat is not None
+    assert found == pytest.approx(expected, rel=1e-4)
+    averages = trainer.run.average.weights
+    for name, average in called.run.average.weights.items():
+        torch.testing.assert_close(averages[name], average, rtol=1e-3, atol=1e-4)
+
+
+def test_a_replayed_run_goes_on_from_a_checkpoint_of_either_way(functions, tmp_path) -> None:
+    expected, _ = trained("lanczosnet", replays=False, chosen="modern")
+    for first_replays, second_replays in ((True, False), (False, True), (True, True)):
+        checkpoint = CheckpointFile(tmp_path / f"{first_replays}{second_replays}", {})
+        first = trainer_of("lanczosnet", first_replays, "modern")
+        losses = losses_of(first, 2)
+        checkpoint.write(first.run)
+        second = trainer_of("lanczosnet", second_replays, "modern")
+        checkpoint.restore(second.run)
+        assert losses + losses_of(second, 2) == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_released_run_has_memory_of_its_own(functions) -> None:
+    _, trainer = trained("gcn", replays=True)
+    weights = copy.deepcopy(trainer.run.model.state_dict())
+    trainer.release()
+    assert trainer.run.flat is None
+    parameters = list(trainer.run.model.parameters())
+    assert len({parameter.untyped_storage().data_ptr() for parameter in parameters}) == len(parameters)
+    torch.testing.assert_close(trainer.run.model.state_dict(), weights)
+
+
+def test_a_run_that_cannot_be_replayed_is_not_flat(functions, monkeypatch) -> None:
+    expected, _ = trained("gcn", replays=False)
+    monkeypatch.setattr(ways, "waits_for_the_host", lambda function: True)
+    found, trainer = trained("gcn", replays=True)
+    assert isinstance(trainer.way, ways.Called)
+    assert trainer.run.flat is None
+    assert found == pytest.approx(expected, rel=1e-5)

@@ -1,0 +1,59 @@
+"""A step of Adam on one vector that holds all weights: one kernel on a GPU, where it never makes the host wait."""
+
+import importlib.util
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+TINY = 1e-6  # what PyTorch adds to a norm before it divides by it
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The numbers of Adam that stay the same from step to step."""
+
+    beta1: float
+    beta2: float
+    eps: float
+    decay: float
+    is_decoupled: bool  # the decay of AdamW, in place of a penalty on the weights
+    max_norm: float = 0.0  # of the gradient; 0 leaves it as it is
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """What a step changes, all `[weight]`."""
+
+    weights: Tensor
+    means: Tensor  # of gradients
+    squares: Tensor  # mean squares of gradients
+
+
+def adam(vectors: Vectors, gradient: Tensor, rate: Tensor, count: Tensor, rule: Rule) -> None:
+    """Change the vectors by step number `count`, which counts from 1; the numbers are tensors without axes."""
+    norm = torch.linalg.vector_norm(gradient) if rule.max_norm else None
+    if gradient.is_cuda and importlib.util.find_spec("triton") is not None:
+        from lanczosnet.training.adam_kernel import adam_on_device
+
+        adam_on_device(vectors, gradient, rate, count, norm, rule)
+    else:
+        plain_adam(vectors, gradient, rate, count, norm, rule)
+
+
+@torch.no_grad()
+def plain_adam(
+    vectors: Vectors, gradient: Tensor, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Rule
+) -> None:
+    """The kernel's step in plain PyTorch: its reference, and what is taken where Triton is missing."""
+    if norm is not None:
+        gradient = gradient * (rule.max_norm / (norm + TINY)).clamp(max=1.0)
+    if rule.is_decoupled:
+        vectors.weights.mul_(1.0 - rate * rule.decay)
+    else:
+        gradient = gradient + rule.decay * vectors.weights
+    vectors.means.lerp_(gradient, 1.0 - rule.beta1)
+    vectors.squares.mul_(rule.beta2).addcmul_(gradient, gradient, value=1.0 - rule.beta2)
+    first, second = (1.0 - beta ** count.double() for beta in (rule.beta1, rule.beta2))
+    scale = vectors.squares.sqrt() / second.sqrt() + rule.eps
+    vectors.weights.sub_(rate / first * vectors.means / scale)
