@@ -34,7 +34,7 @@ def table(
         str | None, typer.Option(metavar="N or A,B", help="So many seeds, or these; `7,` is the seed 7.")
     ] = None,
     protocol: Annotated[
-        str | None, typer.Option(help="citation: paper (public and uniform splits) or stratified.")
+        str | None, typer.Option(help="citation: paper (public and uniform splits), stratified or balanced.")
     ] = None,
     datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation: of cora, citeseer, pubmed.")] = None,
     splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,

@@ -11,16 +11,19 @@ from lanczosnet.training.recipes import recipe as recipe_of
 
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}
 UNIFORM = {"cora": (0.03, 0.01, 0.005), "citeseer": (0.01, 0.005, 0.003), "pubmed": (0.001, 0.0005, 0.0003)}
-STRATIFIED = {"cora": (0.03, 0.01, 0.005), "citeseer": (0.01, 0.005), "pubmed": (0.001, 0.0005, 0.0003)}
+BY_CLASS = {"cora": (0.03, 0.01, 0.005), "citeseer": (0.01, 0.005), "pubmed": (0.001, 0.0005, 0.0003)}
 PROTOCOLS: dict[str, list[tuple[str, str, float | None]]] = {
     "paper": [
         place
         for name, fractions in UNIFORM.items()
         for place in [(name, "public", None), *((name, "uniform", fraction) for fraction in fractions)]
     ],
-    "stratified": [(name, "stratified", fraction) for name, fractions in STRATIFIED.items() for fraction in fractions],
+    **{
+        protocol: [(name, kind, fraction) for name, fractions in BY_CLASS.items() for fraction in fractions]
+        for protocol, kind in (("stratified", "fraction-per-class"), ("balanced", "stratified"))
+    },
 }
-RUNS = {"paper": 10, "stratified": 100}
+RUNS = {"paper": 10, "stratified": 100, "balanced": 100}
 PUBLISHED_RUNS = 10
 # Word counts as the files have them, as in Yang et al. (2016), whose pre-processing the paper follows; rows may differ.
 DATA_OPTIONS = {"normalize": False}
@@ -76,7 +79,7 @@ def layout(recipe: str = "paper") -> Layout:
             references=_references(dataset, split, fraction, model, recipe),
         )
         for dataset, title in DATASETS.items()
-        for name, split, fraction in [*PROTOCOLS["paper"], *PROTOCOLS["stratified"]]
+        for name, split, fraction in [place for places in PROTOCOLS.values() for place in places]
         if name == dataset
         for model, network in TITLES.items()
     ]
@@ -90,14 +93,15 @@ def _accuracy(line: Mapping[str, Any]) -> float:
 
 
 def _references(dataset: str, split: str, fraction: float | None, model: str, recipe: str) -> tuple[Reference, ...]:
+    if split not in ("public", "uniform"):
+        assert fraction is not None
+        means = {(row["dataset"], float(row["fraction"])): float(row["mean"]) for row in published("stratified")}
+        return (Reference("Truncated Krylov", means[dataset, fraction]),)
     found = []
-    for row in published("stratified" if split == "stratified" else "citation"):
+    for row in published("citation"):
         here = (row["dataset"], row["split"], float(row["fraction"]) if row["fraction"] else None)
-        if here == (dataset, split, fraction) and row.get("model", model) == model:
-            if split == "stratified":
-                found.append(Reference("Truncated Krylov", float(row["mean"])))
-            else:
-                found.append(Reference("published", float(row["mean"]), float(row["deviation"]), PUBLISHED_RUNS))
+        if here == (dataset, split, fraction) and row["model"] == model:
+            found.append(Reference("published", float(row["mean"]), float(row["deviation"]), PUBLISHED_RUNS))
     if split == "public" and recipe == "modern":
         marks = next(row for row in published("public") if row["dataset"] == dataset)
         found += [Reference("aim", float(marks["aim"])), Reference("GRAND", float(marks["grand"]))]

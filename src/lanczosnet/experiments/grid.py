@@ -127,8 +127,8 @@ class Grid:
 
 
 def split_title(split: str, fraction: float | None) -> str:
-    """`public`, `3%`, `3% stratified`."""
-    kind = "" if split in ("uniform", "random") else split
+    """`public`, `3%`, `3% per class`, `3% stratified`."""
+    kind = {"uniform": "", "random": "", "fraction-per-class": "per class"}.get(split, split)
     return " ".join(filter(None, [percent(fraction) if fraction and split != "random" else "", kind]))
 
 

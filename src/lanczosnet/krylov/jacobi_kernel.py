@@ -49,7 +49,10 @@ def _jacobi(matrix, values, vectors, n, SIZE: tl.constexpr, SWEEPS: tl.constexpr
             sign = tl.where((gap > 0) | ((gap == 0) & (place < partner)), 1.0, -1.0)
             length = tl.abs(gap) + tl.sqrt(gap * gap + between * between)
             tangent = tl.where(length > 0, sign * between / tl.where(length > 0, length, 1.0), 0.0)
-            cosine = (1.0 / tl.sqrt(1.0 + tangent * tangent)).to(A.dtype)
+            square = 1.0 + tangent * tangent
+            cosine = 1.0 / tl.sqrt(square)
+            # The fast root is always wrong to the same side, which hundreds of turns add up: one step of Newton's.
+            cosine = (cosine * (1.5 - 0.5 * square * cosine * cosine)).to(A.dtype)
             sine = (tangent * cosine).to(A.dtype)
             index = tl.broadcast_to(partner[None, :], (SIZE, SIZE))
             A = A * cosine[None, :] - tl.gather(A, index, 1) * sine[None, :]

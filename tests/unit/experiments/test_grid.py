@@ -29,8 +29,10 @@ def test_the_rows_of_table_1_are_those_that_were_published():
     assert len(published("citation")) == 120  # no GPNN
 
 
-def test_the_stratified_protocol_has_eight_cells_of_a_hundred_splits():
-    grid = citation.grid("stratified", models=["lanczosnet"])
+@pytest.mark.parametrize(("protocol", "kind"), [("stratified", "fraction-per-class"), ("balanced", "stratified")])
+def test_protocols_by_class_have_eight_cells_of_a_hundred_splits(protocol, kind):
+    grid = citation.grid(protocol, models=["lanczosnet"])
+    assert {cell.split for cell in grid.cells} == {kind}
     rows = {(row["dataset"], float(row["fraction"])): row for row in published("stratified")}
     assert {(cell.dataset, cell.fraction) for cell in grid.cells} == set(rows)
     assert len(grid.runs) == 800
@@ -139,7 +141,7 @@ def test_parts_of_a_table_are_chosen_by_name():
         ({"datasets": ["coar"]}, "no data set 'coar' here; known are cora"),
         ({"models": ["gnc"]}, "no model 'gnc' here; known are gcnfp"),
         ({"datasets": ["cora"], "splits": ["0.3%"]}, "no split '0.3%' here; known are public, 3%, 1%, 0.5%"),
-        ({"protocol": "random"}, "no protocol 'random'; known are paper, stratified"),
+        ({"protocol": "random"}, "no protocol 'random'; known are paper, stratified, balanced"),
         ({"recipe": "old"}, "no recipe 'old'"),
         ({"settings": {"epohcs": 3}}, "no setting 'epohcs'"),
     ],

@@ -30,7 +30,7 @@ def molecules():
     return pack(graphs, name="toy", scaffold=scaffold)
 
 
-ALL = [("uniform", 0.01), ("stratified", 0.01), ("20-per-class", None)]
+ALL = [("uniform", 0.01), ("stratified", 0.01), ("fraction-per-class", 0.01), ("20-per-class", None)]
 
 
 def parts(chosen: Split) -> list[set[int]]:
@@ -105,6 +105,16 @@ def test_stratified_takes_a_fraction_of_every_class_rounded_up(graph, fraction):
     assert graph.y[chosen.val].bincount().tolist() == [125] * 4
     left = sizes - torch.tensor(expected) - 125
     assert graph.y[chosen.test].bincount().tolist() == left.clamp(max=250).tolist()
+
+
+@pytest.mark.parametrize("fraction", FRACTIONS)
+def test_a_fraction_per_class_leaves_the_others_to_chance(graph, fraction):
+    chosen = split(graph, "fraction-per-class", fraction=fraction)
+    stratified = split(graph, "stratified", fraction=fraction)
+    assert graph.y[chosen.train].bincount().tolist() == graph.y[stratified.train].bincount().tolist()
+    assert (len(chosen.val), len(chosen.test)) == (500, 1000)
+    shares = graph.y[chosen.test].bincount() / 1000
+    assert torch.allclose(shares, torch.tensor([1500, 900, 400, 190]) / 2990, atol=0.06)
 
 
 def test_per_class_takes_as_many_of_every_class(graph):

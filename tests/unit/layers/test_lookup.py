@@ -31,6 +31,7 @@ def test_derivatives_are_those_of_finite_differences() -> None:
     assert torch.autograd.gradgradcheck(lambda table: lookup(table.square(), rows), table)
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events:UserWarning")
 def test_the_encoder_adds_up_its_gradient_in_a_product() -> None:
     encoder = NodeEncoder(10, "learned", 4)
     assert list(encoder.state_dict()) == ["embedding.weight"]
