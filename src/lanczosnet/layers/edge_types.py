@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
 
-from lanczosnet.filters.spectral import StackedLinear
-from lanczosnet.layers.blocks import BlockOperators, Padding, block_convolution, block_product
+from lanczosnet.layers.blocks import BlockOperators, Padding, block_convolution
 
 Aggregation = Literal["sum", "mean"]
 Messages = Callable[[Tensor], Tensor]  # states [node, channels] -> messages received, side by side
@@ -135,8 +134,7 @@ class NodeMessages(nn.Module):
         aggregation: "sum" or "mean".
 
     Shapes:
-        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at. In padded
-        blocks operators `[C, graph, node, node]` take the place of the edges.
+        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at.
     """
 
     def __init__(
@@ -153,13 +151,11 @@ class NodeMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges] | BlockOperators) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
         return self.along(channels)(x)
 
-    def along(self, channels: Sequence[Edges] | BlockOperators) -> Messages:
+    def along(self, channels: Sequence[Edges]) -> Messages:
         """From states to messages, for steps that repeat on the same graphs."""
-        if isinstance(channels, BlockOperators):
-            return self._through_blocks(channels)
         index = side_by_side(channels).edge_index
 
         def messages(x: Tensor) -> Tensor:
@@ -168,25 +164,9 @@ class NodeMessages(nn.Module):
 
         return messages
 
-    def _through_blocks(self, channels: BlockOperators) -> Messages:
-        """The functions of all channels in one product per layer, their weights stacked once for all steps."""
-        stacks = [StackedLinear(layer) for layer in zip(*(function.lins for function in self.functions), strict=True)]
-
-        def messages(x: Tensor) -> Tensor:
-            x = stacks[0](x.expand(len(self.functions), *x.shape))
-            for stack in stacks[1:]:
-                x = stack(x.relu())
-            sent = channels.padding.pad(x)
-            return channels.padding.unpad(channels.matrix.to(sent.dtype) @ sent).movedim(0, 1).flatten(1)
-
-        return messages
-
 
 class PairMessages(nn.Module):
-    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`.
-
-    In padded blocks the edges are slots of fixed number, `SlottedEdges`.
-    """
+    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`."""
 
     def __init__(
         self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
@@ -201,13 +181,11 @@ class PairMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges] | SlottedEdges) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
         return self.along(channels)(x)
 
-    def along(self, channels: Sequence[Edges] | SlottedEdges) -> Messages:
+    def along(self, channels: Sequence[Edges]) -> Messages:
         """From states to messages, for steps that repeat on the same graphs."""
-        if isinstance(channels, SlottedEdges):
-            return self._through_slots(channels)
 
         def messages(x: Tensor) -> Tensor:
             received = []
@@ -216,18 +194,6 @@ class PairMessages(nn.Module):
                 sent = function(torch.cat([x[target], x[source]], dim=-1))
                 received.append(self.aggregate(sent, target, dim_size=len(x)))
             return torch.cat(received, dim=-1)
-
-        return messages
-
-    def _through_slots(self, edges: SlottedEdges) -> Messages:
-        ends, padding = edges.ends.flatten(1, 2), edges.padding
-        arrives = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT.split(edges.capacity, 2)  # [graph, node, slot]
-
-        def messages(x: Tensor) -> Tensor:
-            pairs = block_product(ends, x, padding).unflatten(1, (-1, 2)).flatten(2).to(x.dtype)
-            parts = zip(arrives, self.functions, pairs.split(edges.capacity, 1), strict=True)
-            received = [arrive.to(x.dtype) @ function(pair) for arrive, function, pair in parts]
-            return padding.unpad(torch.cat(received, -1))
 
         return messages
 

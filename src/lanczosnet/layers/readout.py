@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import aggr
 
+from lanczosnet.layers.shared import SharedLinear, lstm
+
 
 class PooledReadout(nn.Module):
     """Pool the node states, then a linear map; the pooling is one of PyG's aggregations."""
@@ -70,16 +72,22 @@ def _set2set(in_channels: int, out_channels: int) -> nn.Module:
 
 def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     """PyG's `Set2Set` with its weights, one step of its LSTM at a time."""
-    lstm: nn.LSTM = pool.lstm  # type: ignore[assignment]
-    nodes = x.unflatten(0, mask.shape)
-    padding = mask == 0
-    hidden = cell = x.new_zeros(len(mask), lstm.hidden_size)
-    found = x.new_zeros(len(mask), lstm.input_size)
+    gates = _shared_gates(pool.lstm)  # type: ignore[arg-type]
+    nodes = (x * mask.flatten().unsqueeze(1).to(x.dtype)).unflatten(0, mask.shape)
+    compare, add_up = SharedLinear([nodes.mT]), SharedLinear([nodes])
+    penalty = torch.finfo(x.dtype).min * (mask == 0)
+    hidden = cell = found = x.new_zeros(len(mask), x.shape[1])
     for _ in range(pool.processing_steps):  # type: ignore[arg-type]
-        hidden, cell = torch.lstm_cell(found, (hidden, cell), *lstm.all_weights[0])
-        energy = (nodes @ hidden.unsqueeze(-1)).squeeze(-1).masked_fill(padding, torch.finfo(x.dtype).min)
-        found = torch.cat([hidden, weighted_sum(x, energy.softmax(1) * mask)], dim=1)
-    return found
+        hidden, cell = lstm(gates(hidden, found), cell)
+        found = add_up((compare(hidden) + penalty).softmax(1))
+    return torch.cat([hidden, found], dim=1)
+
+
+def _shared_gates(cell: nn.LSTM) -> SharedLinear:
+    """From the hidden state, which an LSTM sees as the first half of its input too, and what was found."""
+    of_input, of_hidden, bias, other_bias = cell.all_weights[0]
+    weight = of_input + torch.nn.functional.pad(of_hidden, (0, of_input.shape[1] - of_hidden.shape[1]))
+    return SharedLinear([weight.T.unsqueeze(0)], [(bias + other_bias).unsqueeze(0)])
 
 
 _PADDED: dict[type[nn.Module], Callable[[nn.Module, Tensor, Tensor], Tensor]] = {

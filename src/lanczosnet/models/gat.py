@@ -19,10 +19,14 @@ from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, agg
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionBlocks(ChannelBlocks):
-    """Graphs with the logarithms of how often nodes are neighbours, so that more zeros would be more neighbours."""
+    """Graphs with the logarithms of how often nodes are neighbours; padding attends to itself."""
 
     def widened(self, multiple: int) -> Self:
-        return self
+        wide, width = super().widened(multiple), self.mask.shape[1]
+        # More zeros would be more neighbours.
+        wide.matrix[..., width:] = wide.matrix[..., width:, :] = -torch.inf
+        wide.matrix.diagonal(dim1=-2, dim2=-1)[..., width:] = 0
+        return wide
 
 
 class GAT(EdgeNetwork):
@@ -84,18 +88,18 @@ class GAT(EdgeNetwork):
 
     def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
-            parts = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
-            if place == len(self.convolutions):
-                return torch.stack(parts).mean(0)
-            x = self.dropout(nn.functional.elu(torch.cat(parts, dim=-1)))
-        raise AssertionError("there is at least one layer")
+            x = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
+            if place < len(self.convolutions):
+                x = self.dropout(nn.functional.elu(x))
+        return x
 
 
-def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | BlockOperators) -> list[Tensor]:
-    """What every channel's layer makes of the states."""
+def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | BlockOperators) -> Tensor:
+    """What the channels' layers make of the states, side by side where they concatenate their heads; else the mean."""
     if isinstance(channels, BlockOperators):
-        return list(block_attention(convolutions, x, channels))
-    return [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]
+        return block_attention(convolutions, x, channels)
+    parts = [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]
+    return torch.cat(parts, dim=-1) if convolutions[0].concat else torch.stack(parts).mean(0)
 
 
 def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.layers.edge_types import Aggregation, NodeMessages
+from lanczosnet.layers.gated import GatedMessages
 from lanczosnet.models.blocks import Blocks, ChannelBlocks, ChannelInputs, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
 
@@ -50,5 +51,4 @@ class GGNN(RecurrentNetwork):
         return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
 
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
-        messages = self.messages.along(inputs.channels)
-        return lambda state: self.update(messages(state), state)
+        return GatedMessages(self.messages, self.update).along(inputs.channels)

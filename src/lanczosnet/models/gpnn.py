@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
@@ -11,6 +10,8 @@ from lanczosnet.affinity import BlockLayout, SparseOperator, adjacency
 from lanczosnet.graphs.partition import spectral_partition
 from lanczosnet.layers.blocks import BlockOperators
 from lanczosnet.layers.edge_types import Aggregation, Edges, NodeMessages
+from lanczosnet.layers.gated import GatedMessages
+from lanczosnet.layers.shared import SharedPerceptron
 from lanczosnet.models.blocks import Blocks, ChannelInputs, PartitionBlocks, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, aggregation_block, message_blocks
 
@@ -105,25 +106,26 @@ class GPNN(RecurrentNetwork):
         )
 
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
-        inside, across = (self._part(edges) for edges in (inputs.clusters, inputs.cut))
-        messages = self.messages.along(inputs.channels)
+        assert inputs.clusters is not None
+        assert inputs.cut is not None
+        parts, whole = GatedMessages(self.part_messages, self.part_update), GatedMessages(self.messages, self.update)
+        inside, across = (parts.along(_as_channels(part)) for part in (inputs.clusters, inputs.cut))
+        everywhere, merge = whole.along(inputs.channels), SharedPerceptron(self.merge.lins)
 
         def step(state: Tensor) -> Tensor:
-            clustered = inside(state, self.cluster_steps)
-            crossed = across(clustered, self.cut_steps)
-            state = self.merge(torch.cat([state, clustered, crossed], dim=-1))
-            return self.update(messages(state), state)
+            clustered = repeated(inside, state, self.cluster_steps)
+            crossed = repeated(across, clustered, self.cut_steps)
+            return everywhere(merge(state, clustered, crossed))
 
         return step
 
-    def _part(self, edges: Edges | BlockOperators | None) -> Callable[[Tensor, int], Tensor]:
-        """Steps along one part of the graph."""
-        assert edges is not None
-        messages = self.part_messages.along([edges] if isinstance(edges, Edges) else edges)
 
-        def repeated(state: Tensor, steps: int) -> Tensor:
-            for _ in range(steps):
-                state = self.part_update(messages(state), state)
-            return state
+def repeated(step: Callable[[Tensor], Tensor], state: Tensor, times: int) -> Tensor:
+    for _ in range(times):
+        state = step(state)
+    return state
 
-        return repeated
+
+def _as_channels(part: Edges | BlockOperators) -> list[Edges] | BlockOperators:
+    """One part of the graph as the only channel."""
+    return [part] if isinstance(part, Edges) else part

@@ -9,7 +9,9 @@ from graph_builders import generator
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, model
 from lanczosnet.models.blocks import pair_width
+from lanczosnet.models.mpnn import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
+from operations import operations
 from waiting import Waits
 
 TYPED = {"node_input": "learned", "embedding_channels": 6, "num_edge_types": NUM_EDGE_TYPES, "readout": "gated"}
@@ -187,6 +189,7 @@ MESSAGES = {
     "GGNN, sum of matrices": ("ggnn", {}),
     "GGNN, mean of perceptrons": ("ggnn", {"aggregation": "mean", "message_channels": (5,)}),
     "MPNN, mean": ("mpnn", {"readout": "set2set"}),
+    "MPNN, functions of the sender": ("mpnn", {"both_ends": False, "message_channels": (5, 4)}),
     "MPNN, sum of perceptrons": ("mpnn", {"aggregation": "sum", "message_channels": (5, 4)}),
     "GPNN": ("gpnn", {"num_partitions": 2, "cluster_steps": 2}),
     "GPNN, sum of perceptrons": ("gpnn", {"aggregation": "sum", "message_channels": (5,), "merge_channels": (4,)}),
@@ -199,6 +202,33 @@ MESSAGES = {
 @pytest.mark.parametrize(("name", "options"), MESSAGES.values(), ids=MESSAGES)
 def test_the_networks_of_messages_are_the_same_in_blocks(name: str, options: dict, edge_types: int) -> None:
     assert_twins(network(name, num_edge_types=edge_types, **options), various(symmetric=name == "gpnn"))
+
+
+# As a fused kernel a cell is two of these; written out it is more than twenty.
+MOST_OPERATIONS = {
+    "GGNN, sum of matrices": 34,
+    "GGNN, mean of perceptrons": 36,
+    "MPNN, mean": 46,
+    "MPNN, sum of perceptrons": 64,
+    "GPNN, sum of perceptrons": 118,
+    "GAT": 38,
+}
+
+
+@pytest.mark.parametrize("name", MOST_OPERATIONS)
+def test_a_further_step_has_few_operations(name: str) -> None:
+    kind, options = MESSAGES[name]
+    numbers, counts = torch.tensor([2, 0, 1]), []
+    for num_layers in (3, 4):
+        chosen = model(kind, NUM_NODE_TYPES, 8, 2, num_layers, **(TYPED | options))
+        blocks = chosen.prepare_all(various(symmetric=True)).gather(numbers, same_shape=True)
+        counts.append(operations(lambda chosen=chosen, blocks=blocks: chosen(blocks).sum().backward()))
+    assert (counts[1] - counts[0]).total() <= MOST_OPERATIONS[name]
+
+
+def test_channels_with_nearly_as_many_edges_share_a_product() -> None:
+    assert alike([50, 50, 8, 8, 18, 18, 24]) == (50, 50, 8, 8, 24, 24, 24)
+    assert alike([0, 1, 3]) == (0, 1, 3)
 
 
 def test_weights_per_degree_and_sampled_neighbours_have_no_blocks() -> None:
@@ -225,6 +255,16 @@ def test_a_step_on_blocks_of_one_shape_never_waits_for_the_device(name: str, rea
     with Waits() as waits:
         chosen(blocks.gather(numbers, same_shape=True)).square().sum().backward()
     assert not waits.found
+
+
+def test_wider_blocks_of_attention_attend_to_nothing_more() -> None:
+    narrow = network("gat").prepare_all(in_float64(molecules()))
+    wide, width = narrow.widened(8), narrow.mask.shape[1]
+    assert wide.mask.shape[1] == 16
+    torch.testing.assert_close(wide.matrix[..., :width, :width], narrow.matrix)
+    counts = wide.matrix.exp()
+    assert counts[..., :width, width:].sum() == 0
+    torch.testing.assert_close(counts[..., width:, :], torch.eye(16)[width:].expand(*counts.shape[:2], -1, -1))
 
 
 def test_blocks_without_padding_are_found_out_to_wait() -> None:

@@ -1,0 +1,206 @@
+"""States that a GRU changes by the messages they receive, step after step with the same weights."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lanczosnet.layers.blocks import BlockOperators, Padding, block_product
+from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages, SlottedEdges
+from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru
+
+Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
+
+
+class GatedMessages:
+    """h' = GRU(messages, h), made once per forward pass.
+
+    In padded blocks all channels share a product wherever they can, and with the gates of the state. Biases are rows of
+    the weights: beside what a node receives in a channel stand how much of a bias arrives with it, and a one.
+    """
+
+    def __init__(self, messages: NodeMessages | PairMessages, cell: nn.GRUCell) -> None:
+        self.messages = messages
+        self.cell = cell
+        self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
+        self.num_channels = len(messages.functions)
+
+    def along(self, channels: Sequence[Edges] | BlockOperators | SlottedEdges) -> Step:
+        """What a step does on these graphs."""
+        if isinstance(channels, BlockOperators):
+            return self._through_blocks(channels)
+        if isinstance(channels, SlottedEdges):
+            return self._through_slots(channels)
+        messages = self.messages.along(channels)
+        return lambda state: self.cell(messages(state), state)
+
+    def _through_blocks(self, channels: BlockOperators) -> Step:
+        """Aggregate the last hidden layers: the rest of the messages is one matrix with the gates."""
+        width = self.layers[-1][0].weight.shape[1]
+        matrix = channels.matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
+        if len(self.layers) == 1:
+            receive = _receiver(matrix.mT, width, channels.padding)
+        elif channels.padding.rows is None:
+            receive = _receiver(_side_by_side(matrix), width, channels.padding)
+        else:
+            receive = _receiver_by_channel(matrix, width, channels.padding)
+
+        def step(state: Tensor) -> Tensor:
+            hidden, gates = self._hidden_and_gates(state)
+            sent = channels.padding.pad(hidden).unflatten(-1, (-1, width)).flatten(1, 2)
+            return gru(self._last_layer_and_gates(receive(sent)), gates, state.to(gates.dtype))
+
+        return step
+
+    def _through_slots(self, edges: SlottedEdges) -> Step:
+        """Messages of both ends are aggregated themselves: there are more slots than nodes."""
+        num_graphs, num_slots = edges.weight.shape
+        ends = edges.ends.flatten(1, 2)
+        receive = _receiver(_arrivals(edges), self.layers[-1][0].weight.shape[0], edges.padding)
+        layers = [_for_slots(layer, edges.capacity, layer is not self.layers[-1]) for layer in self.layers]
+
+        def step(state: Tensor) -> Tensor:
+            pairs = block_product(ends, state, edges.padding).reshape(num_graphs, num_slots, -1).transpose(0, 1)
+            sent = layers[0](pairs)  # rows are [slot x graph], so that those of a channel are adjacent
+            for layer in layers[1:]:
+                sent = layer(sent.relu())
+            received = receive(sent.unflatten(0, (num_slots, num_graphs)).transpose(0, 1))
+            gates = self._enter(state)
+            return gru(self._gates(received), gates, state.to(gates.dtype))
+
+        return step
+
+    def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
+        entered = self._enter(state)
+        if len(self.layers) == 1:
+            return state.to(entered.dtype), entered
+        num_gates = len(self.cell.bias_hh)
+        hidden, gates = entered.split([entered.shape[1] - num_gates, num_gates], 1)
+        hidden = hidden.relu()
+        for layer in self._between:
+            by_channel = hidden.unflatten(1, (self.num_channels, -1)).movedim(1, 0)
+            hidden = layer(by_channel).relu().unflatten(0, by_channel.shape[:2]).movedim(0, 1).flatten(1)
+        return hidden, gates
+
+    @cached_property
+    def _enter(self) -> SharedLinear:
+        """The gates of the state; with functions of nodes also their first layers, where others follow."""
+        with_first = isinstance(self.messages, NodeMessages) and len(self.layers) > 1
+        layers = self.layers[0] if with_first else ()
+        weight = torch.cat([*(layer.weight for layer in layers), self.cell.weight_hh])
+        bias = torch.cat([*(layer.bias for layer in layers), self.cell.bias_hh])
+        return SharedLinear([weight.T.unsqueeze(0)], [bias.unsqueeze(0)])
+
+    @cached_property
+    def _between(self) -> list[SharedLinear]:
+        return [_for_slots(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
+
+    @cached_property
+    def _gates(self) -> SharedLinear:
+        """From messages to the input gates."""
+        return self._with_biases(self._gates_by_channel)
+
+    @cached_property
+    def _last_layer_and_gates(self) -> SharedLinear:
+        """The last layers and the input gates as one matrix."""
+        return self._with_biases(torch.stack([layer.weight for layer in self.layers[-1]]).mT @ self._gates_by_channel)
+
+    @cached_property
+    def _gates_by_channel(self) -> Tensor:
+        return self.cell.weight_ih.T.unflatten(0, (self.num_channels, -1))  # [channel, message, gates]
+
+    def _with_biases(self, weight: Tensor) -> SharedLinear:
+        """`[channel, in, gates]` and, for the columns that `_receiver` adds, the biases of messages and of gates."""
+        last = self.layers[-1]
+        rows = weight.new_zeros(self.num_channels, _extra_columns(weight.shape[1]), weight.shape[2])
+        of_gates = self.cell.bias_ih.expand(self.num_channels, 1, -1) / self.num_channels
+        of_messages = rows[:, :1]
+        if last[0].bias is not None:
+            of_messages = torch.stack([layer.bias for layer in last]).unsqueeze(1) @ self._gates_by_channel
+        return SharedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
+
+
+def _receiver(operator: Tensor, width: int, padding: Padding) -> Callable[[Tensor], Tensor]:
+    """`[graph, sender, width]` -> `[row, channel x (width + extra)]` for `[graph, node, channel, sender]`.
+
+    The extra columns are the sum of the weights with which messages arrive, and ones.
+    """
+    columns = _bias_columns(operator.sum(-1), width).flatten(1, 2)
+    shape, operator = operator.shape[1:3], operator.flatten(1, 2)
+
+    def receive(sent: Tensor) -> Tensor:
+        received = _ProductBeside.apply(operator.to(sent.dtype), sent, columns)
+        return padding.unpad(received.unflatten(1, shape).flatten(2))
+
+    return receive
+
+
+def _receiver_by_channel(matrix: Tensor, width: int, padding: Padding) -> Callable[[Tensor], Tensor]:
+    """What `_receiver` does for `_side_by_side`, with more copies and none of the zeros: where arithmetic counts."""
+    operator = matrix.permute(0, 3, 1, 2).contiguous()  # [graph, channel, node i, node j]
+    columns = _bias_columns(matrix.sum(2), width)
+
+    def receive(sent: Tensor) -> Tensor:
+        by_channel = sent.unflatten(1, (padding.width, -1)).transpose(1, 2)
+        received = (operator.to(sent.dtype) @ by_channel).transpose(1, 2)
+        return padding.unpad(torch.cat([received, columns.to(sent.dtype)], -1).flatten(2))
+
+    return receive
+
+
+def _bias_columns(arriving: Tensor, width: int) -> Tensor:
+    """`[graph, node, channel]` -> `[graph, node, channel, extra]`."""
+    ones = arriving.new_ones(1).expand(*arriving.shape, _extra_columns(width) - 1)
+    return torch.cat([arriving.unsqueeze(-1), ones], -1)
+
+
+def _extra_columns(width: int) -> int:
+    """At least two, and as many as keep rows aligned."""
+    return 2 + (-width - 2) % ALIGNED_TO
+
+
+class _ProductBeside(torch.autograd.Function):
+    """[O X, C] of constant O and C, the product written where it is wanted."""
+
+    @staticmethod
+    def forward(ctx: Any, operator: Tensor, x: Tensor, columns: Tensor) -> Tensor:
+        ctx.save_for_backward(operator)
+        ctx.width = x.shape[-1]
+        found = x.new_empty(*columns.shape[:-1], ctx.width + columns.shape[-1])
+        torch.bmm(operator, x, out=found[..., : ctx.width])
+        found[..., ctx.width :] = columns
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        (operator,) = ctx.saved_tensors
+        return None, operator.mT @ grad[..., : ctx.width], None
+
+
+def _side_by_side(matrix: Tensor) -> Tensor:
+    """`[graph, i, j, C]` -> `[graph, i, C, j x C]`: one graph, in which node i of channel c is number i C + c."""
+    return torch.diag_embed(matrix, dim1=2, dim2=4).flatten(3)
+
+
+def _arrivals(edges: SlottedEdges) -> Tensor:
+    """The weight of a slot where it arrives, in its channel: `[graph, node, channel, slot]`."""
+    weight = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT
+    found = weight.new_zeros(*weight.shape[:2], len(edges.capacity), weight.shape[2])
+    parts = zip(found.split(edges.capacity, -1), weight.split(edges.capacity, -1), strict=True)
+    for channel, (slots, own) in enumerate(parts):
+        slots[:, :, channel] = own
+    return found
+
+
+def _for_slots(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
+    """The layers of all channels; neighbours with as many slots share a product."""
+    groups = [list(group) for _, group in groupby(zip(capacity, layers, strict=True), key=lambda pair: pair[0])]
+    weights, biases = (
+        [torch.stack([getattr(layer, key) for _, layer in group]) for group in groups] for key in ("weight", "bias")
+    )
+    sizes = [sum(slots for slots, _ in group) for group in groups]
+    return SharedLinear([weight.mT for weight in weights], biases if has_bias else None, sizes)

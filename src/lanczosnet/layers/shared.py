@@ -1,0 +1,125 @@
+"""Linear maps that many steps share, and the gates between them: few kernels for recurrent networks on a GPU."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple of 16 bytes
+
+
+class SharedLinear:
+    """X W + b, again and again with the same weights.
+
+    The gradient of the weights is added up inside the products that make it, and the bias is one more row of the
+    weights: left to autograd, every use would cost an addition for each, and a sum over all rows. Products keep the
+    precision of the weights, under autocast too.
+
+    Args:
+        weights: `[matrix, in, out]`, groups of matrices for as many equal parts of the rows; one group is usual.
+        biases: `[matrix, out]` of every group.
+        sizes: how the rows are divided among the groups.
+    """
+
+    def __init__(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor] | None = None, sizes: Sequence[int] = (1,)
+    ) -> None:
+        self.sizes = sizes
+        self.ones_per_row = 0
+        if biases is not None:
+            self.ones_per_row = ALIGNED_TO - weights[0].shape[1] % ALIGNED_TO
+            weights = [self._with_bias(*pair) for pair in zip(weights, biases, strict=True)]
+        self.weights = tuple(weights)
+        self.ones = self.weights[0].new_ones(0)
+
+    def _with_bias(self, weight: Tensor, bias: Tensor) -> Tensor:
+        unused = weight.new_zeros(len(weight), self.ones_per_row - 1, weight.shape[2])
+        return torch.cat([weight, bias.unsqueeze(1), unused], 1)
+
+    def __call__(self, *parts: Tensor) -> Tensor:
+        """`[..., in]`, or what stands side by side in it -> `[row, out]`."""
+        x = self._side_by_side([part.to(self.weights[0].dtype) for part in parts]).flatten(0, -2)
+        rows = [size * (len(x) // max(sum(self.sizes), 1)) for size in self.sizes]
+        y, *weights = _SharedProduct.apply(rows, x, *self.weights)
+        self.weights = tuple(weights)
+        return y
+
+    def _side_by_side(self, parts: list[Tensor]) -> Tensor:
+        if self.ones_per_row:
+            shape = (*parts[0].shape[:-1], self.ones_per_row)
+            if self.ones.shape != shape:
+                self.ones = self.weights[0].new_ones(shape)
+            parts = [*parts, self.ones]
+        return torch.cat(parts, -1) if len(parts) > 1 else parts[0]
+
+
+class SharedPerceptron:
+    """Linear layers with ReLU in between, again and again with the same weights; see `SharedLinear`."""
+
+    def __init__(self, layers: Sequence[Any]) -> None:
+        self.layers = [SharedLinear([layer.weight.T.unsqueeze(0)], [layer.bias.unsqueeze(0)]) for layer in layers]
+
+    def __call__(self, *parts: Tensor) -> Tensor:
+        x = self.layers[0](*parts)
+        for layer in self.layers[1:]:
+            x = layer(x.relu())
+        return x
+
+
+class _SharedProduct(torch.autograd.Function):
+    """X W, and W for the next use: its gradient comes back from there, and this use adds its own to it in place."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: list[int], x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.rows = rows
+        ctx.save_for_backward(x, *weights)
+        ctx.set_materialize_grads(False)
+        y = x.new_empty(len(x), weights[0].shape[2])
+        for weight, part, found in zip(weights, x.split(rows), y.split(rows), strict=True):
+            torch.bmm(_by_matrix(part, weight), weight, out=_by_matrix(found, weight))
+        return y, *(weight.detach() for weight in weights)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor | None, *later: Tensor | None) -> tuple[Any, ...]:
+        if grad is None:
+            return None, None, *later
+        x, *weights = ctx.saved_tensors
+        grad_x = torch.empty_like(x) if ctx.needs_input_grad[1] else None
+        if grad_x is not None:
+            for weight, part, found in zip(weights, grad.split(ctx.rows), grad_x.split(ctx.rows), strict=True):
+                torch.bmm(_by_matrix(part, weight), weight.mT, out=_by_matrix(found, weight))
+        if not ctx.needs_input_grad[2]:
+            return None, grad_x, *later
+        total = []
+        for weight, of_later, part, of_part in zip(
+            weights, later, x.split(ctx.rows), grad.split(ctx.rows), strict=True
+        ):
+            pair = _by_matrix(part, weight).mT, _by_matrix(of_part, weight)
+            total.append(torch.bmm(*pair) if of_later is None else of_later.baddbmm_(*pair))
+        return None, grad_x, *total
+
+
+def _by_matrix(rows: Tensor, weight: Tensor) -> Tensor:
+    """The rows that every matrix is for, `[matrix, row, channel]`."""
+    return rows.unflatten(0, (len(weight), len(rows) // len(weight)))
+
+
+def gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
+    """The next state of PyTorch's `GRUCell` from both products, biases included."""
+    if state.is_cuda:  # one kernel there, and one for the gradient
+        return torch.ops.aten._thnn_fused_gru_cell(input_gates, hidden_gates, state)[0]
+    reset, update, new = input_gates.chunk(3, -1)
+    hidden_reset, hidden_update, hidden_new = hidden_gates.chunk(3, -1)
+    proposed = torch.tanh(new + torch.sigmoid(reset + hidden_reset) * hidden_new)
+    return torch.lerp(proposed, state, torch.sigmoid(update + hidden_update))
+
+
+def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """The next hidden state and cell of PyTorch's `LSTMCell` from the sum of both products, biases included."""
+    if cell.is_cuda:  # one kernel there, and one for the gradient
+        return torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), cell)[:2]
+    entered, kept, new, shown = gates.chunk(4, -1)
+    cell = torch.sigmoid(kept) * cell + torch.sigmoid(entered) * torch.tanh(new)
+    return torch.sigmoid(shown) * torch.tanh(cell), cell
