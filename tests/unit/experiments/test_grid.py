@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecules, row_with
+from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecules, row, row_with
 from lanczosnet.experiments.grid import SPLIT_RULES, TITLES, Cell
 from lanczosnet.experiments.published import published
 from lanczosnet.models import MODELS
@@ -170,6 +170,16 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert modern.settings["patience"] == 30
     changed = citation.grid(recipe="modern", models=["graphsage"], settings={"patience": 5}).cells[0]
     assert changed.settings["patience"] == 5
+
+
+def test_a_recipe_may_have_another_row_for_few_labels():
+    rows = {cell.split: cell for cell in citation.grid(recipe="modern", datasets=["cora"], models=["lanczosnet"]).cells}
+    assert rows["public"].options == row("citation", "lanczosnet", "modern").options
+    assert rows["uniform"].options == row("citation", "lanczosnet", "modern, few labels").options
+    assert rows["public"].data_options["normalize"]
+    assert not rows["uniform"].data_options["normalize"]
+    assert rows["public"].settings["confidence"] < rows["uniform"].settings["confidence"]
+    assert row_with("modern", "citation", "gcn", few_labels=True) is row("citation", "gcn")
 
 
 def test_a_row_may_have_options_of_its_data(monkeypatch):
