@@ -26,6 +26,8 @@ class Selection:
     models: list[str] | None
     seeds: list[int] | None
     settings: dict[str, Any]
+    options: dict[str, Any]  # of the networks
+    data_options: dict[str, Any]
     own: dict[str, Any]  # options that this table alone has
 
     @classmethod
@@ -37,6 +39,8 @@ class Selection:
         seeds: str | None,
         settings: list[str] | None,
         epochs: int | None,
+        options: list[str] | None,
+        data_options: list[str] | None,
         **own: Any,
     ) -> "Selection":
         if name not in TABLES:
@@ -47,7 +51,8 @@ class Selection:
         changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
         given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
         given = {option: value for option, value in given.items() if value is not None}
-        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, given)
+        others = read_settings(options), read_settings(data_options)
+        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, *others, given)
 
     @property
     def store_name(self) -> str:
@@ -59,9 +64,11 @@ class Selection:
         from lanczosnet.experiments import citation, molecules
 
         make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
-        return make(  # type: ignore[operator]
+        grid: Grid = make(  # type: ignore[operator]
             recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
         )
+        _check_options(self.options, {cell.model for cell in grid.cells})
+        return grid.with_options(self.options, self.data_options)
 
     def layout(self, recipe: str) -> "Layout":
         from lanczosnet.experiments import citation, molecules
@@ -87,6 +94,18 @@ class Selection:
             )
             if splits is None or split_name(line["split"], line["fraction"]) in splits
         ]
+
+
+def _check_options(options: dict[str, Any], models: set[str]) -> None:
+    if not options:
+        return
+    from lanczosnet.training.architecture import option_names  # takes seconds
+
+    for model in sorted(models):
+        for name in options:
+            if name not in option_names(model):
+                known = ", ".join(option_names(model))
+                raise typer.BadParameter(f"{model} has no option {name!r}; known are {known}", param_hint="--option")
 
 
 def _names(text: str | None) -> list[str] | None:

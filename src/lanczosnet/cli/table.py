@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, Device, Json, check_device
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device
 from lanczosnet.cli.printing import print_rows
 from lanczosnet.cli.selection import Selection, share
 
@@ -43,6 +43,11 @@ def table(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another number of the recipe; repeatable.")
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Another option of the networks, for a trial; repeatable."),
+    ] = None,
+    data_options: DataSettings = None,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
@@ -79,6 +84,8 @@ def table(
 
     lanczosnet table citation --protocol stratified --models lanczosnet --device cuda
 
+    lanczosnet table citation --models gcn --option input_dropout=0.5 --seeds 1000,1001 --out trials/gcn
+
     lanczosnet table qm8 --molecules 500 --epochs 3 --models lanczosnet
 
     lanczosnet table citation --from results/citation-paper --format markdown
@@ -94,6 +101,8 @@ def table(
         seeds,
         settings,
         epochs,
+        options,
+        data_options,
         protocol=protocol,
         datasets=datasets,
         splits=splits,

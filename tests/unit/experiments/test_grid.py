@@ -172,6 +172,17 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert changed.settings["patience"] == 5
 
 
+def test_a_trial_has_other_options_and_keys():
+    grid = citation.grid(datasets=["cora"], models=["gcn"], seeds=[0])
+    trial = grid.with_options({"input_dropout": 0.5}, {"normalize": True})
+    for before, after in zip(grid.cells, trial.cells, strict=True):
+        assert after.options == {**before.options, "input_dropout": 0.5}
+        assert after.data_options == {"normalize": True}
+        assert (after.split, after.settings) == (before.split, before.settings)
+        assert after.key != before.key
+    assert trial.seeds == grid.seeds
+
+
 def test_a_recipe_may_have_another_row_for_few_labels():
     rows = {cell.split: cell for cell in citation.grid(recipe="modern", datasets=["cora"], models=["lanczosnet"]).cells}
     assert rows["public"].options == row("citation", "lanczosnet", "modern").options
