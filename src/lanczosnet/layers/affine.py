@@ -1,6 +1,5 @@
 """X W + b, whose bias gets its gradient by a product on a GPU: a sum over columns leaves most of it idle."""
 
-import math
 from functools import cache
 from typing import Any
 
@@ -43,7 +42,7 @@ def _row_of_ones(grad: Tensor) -> Tensor:
     They are made by the calls that come before a recording, never in one.
     """
     num_rows = grad.shape[0]
-    length = 2 ** math.ceil(math.log2(max(1, num_rows)))
+    length = 1 << max(0, num_rows - 1).bit_length()
     return _ones(length, grad.dtype, grad.device)[:, :num_rows]
 
 

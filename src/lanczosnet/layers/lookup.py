@@ -5,7 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-LARGEST = 256  # rows: each of them costs as many numbers as there are lookups
+BY_PRODUCT_ON = {"cuda"}  # kinds of devices; a CPU adds up row by row in no time
+MOST = 2**22  # numbers of the product's other side, one for every row of the table and lookup
 
 
 def lookup(table: Tensor, rows: Tensor) -> Tensor:
@@ -13,9 +14,9 @@ def lookup(table: Tensor, rows: Tensor) -> Tensor:
 
     PyTorch adds up the gradients of one row one after the other; few rows with many lookups keep a GPU waiting.
     """
-    if table.shape[0] > LARGEST:
-        return nn.functional.embedding(rows, table)
-    return _Lookup.apply(table, rows)
+    if table.device.type in BY_PRODUCT_ON and table.shape[0] * rows.numel() <= MOST:
+        return _Lookup.apply(table, rows)
+    return nn.functional.embedding(rows, table)
 
 
 class _Lookup(torch.autograd.Function):

@@ -14,7 +14,7 @@ class SharedLinear:
 
     The gradient of the weights is added up inside the products that make it, and the bias is one more row of the
     weights: left to autograd, every use would cost an addition for each, and a sum over all rows. Products keep the
-    precision of the weights, under autocast too.
+    precision of the weights, under autocast too. A gradient that `backward` is given for `weights` is changed in place.
 
     Args:
         weights: `[matrix, in, out]`, groups of matrices for as many equal parts of the rows; one group is usual.
@@ -90,7 +90,7 @@ class _SharedProduct(torch.autograd.Function):
         if grad_x is not None:
             for weight, part, found in zip(weights, grad.split(ctx.rows), grad_x.split(ctx.rows), strict=True):
                 torch.bmm(_by_matrix(part, weight), weight.mT, out=_by_matrix(found, weight))
-        if not ctx.needs_input_grad[2]:
+        if not any(ctx.needs_input_grad[2:]):
             return None, grad_x, *later
         total = []
         for weight, of_later, part, of_part in zip(
@@ -119,7 +119,7 @@ def gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
 def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """The next hidden state and cell of PyTorch's `LSTMCell` from the sum of both products, biases included."""
     if cell.is_cuda:  # one kernel there, and one for the gradient
-        return torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), cell)[:2]
+        return torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), cell.to(gates.dtype))[:2]
     entered, kept, new, shown = gates.chunk(4, -1)
     cell = torch.sigmoid(kept) * cell + torch.sigmoid(entered) * torch.tanh(new)
     return torch.sigmoid(shown) * torch.tanh(cell), cell

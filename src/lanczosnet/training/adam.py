@@ -1,4 +1,5 @@
-"""A step of Adam on one vector that holds all weights: one kernel on a GPU, where it never makes the host wait."""
+"""A step of Adam on one vector that holds all weights: one kernel on a GPU, besides the norm
+where gradients are clipped; it never makes the host wait."""
 
 import importlib.util
 from dataclasses import dataclass

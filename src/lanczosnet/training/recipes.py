@@ -21,7 +21,7 @@ class Recipe:
     decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch
     clip_norm: float = 0.0  # of the gradient
     averaging: float = 0.0  # decay of the moving average of the weights, which is then what is validated and kept
-    views: int = 1  # forward passes of a step, with other dropout each; their losses are averaged
+    views: int = 1  # of every item in a step, with other dropout each; their losses are averaged
     consistency: float = 0.0  # weight of the passes' disagreement about all nodes of a graph (classification)
     consistency_warmup_epochs: float = 0.0  # that weight rises linearly over these
     temperature: float = 0.5  # below 1, the passes are drawn to a sharper answer than their mean

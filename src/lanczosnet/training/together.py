@@ -80,17 +80,23 @@ def fit_together(
         examples = examples_of(trials[0].model, data, fabric.device, recipe.views)
         trainers = [Trainer(t.model, examples, t.split, t.task, recipe, t.seed, fabric) for t in trials]
         group = _Group(trials, trainers, perf_counter() - begin, on_epoch, on_end)
-        if fabric.device.type == "cuda":
-            group.train(range(len(trials)))
-        else:
-            for place in range(len(trials)):
-                group.train([place])
+        try:
+            every = list(range(len(trials)))
+            for places in [every] if _side_by_side(fabric) else [[place] for place in every]:
+                group.train(places)
+        finally:
+            for trainer in trainers:
+                trainer.release()
         outcomes = [group.outcomes[place] for place in range(len(trials))]
     if fabric.device.type == "cuda":
         del trainers, group
         # What recordings held can serve nothing else before it is given back.
         torch.cuda.empty_cache()
     return outcomes
+
+
+def _side_by_side(fabric: "Fabric") -> bool:
+    return fabric.device.type == "cuda"
 
 
 class _Group:

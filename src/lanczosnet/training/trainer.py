@@ -48,10 +48,10 @@ class Trainer:
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
         self.val = split.val.to(fabric.device)
         self.may_replay = _may_replay(examples, fabric)
+        self.module = fabric.setup_module(model)  # first: it may change the type of all weights
         optimizer = _optimizer(model, recipe, fabric.device, for_replay=self.may_replay)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
         self.run = Run(model, optimizer, average, snapshot(model.state_dict()))
-        self.module = fabric.setup_module(model)
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.way: Way | None = None  # chosen at the first epoch: a checkpoint may be restored before
 
@@ -102,6 +102,7 @@ class Trainer:
     def release(self) -> None:
         """Give the memory of recorded steps back; model and optimizer have theirs."""
         self.way = None
+        self.run.optimizer.zero_grad()  # gradients lie in what was recorded
         self.run.unflatten()
 
     @property

@@ -6,11 +6,17 @@ from torch import nn
 
 from graph_builders import generator
 from lanczosnet.layers import NodeEncoder
-from lanczosnet.layers.lookup import LARGEST, lookup
+from lanczosnet.layers import lookup as module
+from lanczosnet.layers.lookup import lookup
 from waiting import Waits
 
 
-@pytest.mark.parametrize("num_rows", [1, 10, LARGEST, LARGEST + 1])
+@pytest.fixture(autouse=True)
+def _by_product_everywhere(monkeypatch) -> None:
+    monkeypatch.setattr(module, "BY_PRODUCT_ON", {"cpu", "cuda"})
+
+
+@pytest.mark.parametrize("num_rows", [1, 10, 256])
 @pytest.mark.parametrize("shape", [(300,), (3, 50), (0,)])
 def test_values_are_equal_and_gradients_to_rounding(num_rows, shape, dtype, device) -> None:
     first = torch.randn(num_rows, 6, generator=generator(0), dtype=dtype).to(device).requires_grad_()
@@ -36,11 +42,24 @@ def test_the_encoder_adds_up_its_gradient_in_a_product() -> None:
     encoder = NodeEncoder(10, "learned", 4)
     assert list(encoder.state_dict()) == ["embedding.weight"]
     types = torch.randint(10, (40,), generator=generator(0))
-    x = encoder(types)
-    assert torch.equal(x, encoder.embedding(types))
-    with torch.profiler.profile() as profile, Waits() as waits:
-        x.square().sum().backward()
-    names = {event.key for event in profile.key_averages()}
+    assert torch.equal(encoder(types), encoder.embedding(types))
+    with Waits() as waits:
+        names = backward_operations(encoder, types)
     assert "aten::mm" in names
     assert "aten::embedding_dense_backward" not in names
     assert not waits.found
+
+
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events:UserWarning")
+@pytest.mark.parametrize(("name", "value"), [("MOST", 399), ("BY_PRODUCT_ON", set())])
+def test_large_products_and_other_devices_add_up_row_by_row(monkeypatch, name, value) -> None:
+    monkeypatch.setattr(module, name, value)
+    types = torch.randint(10, (40,), generator=generator(0))
+    assert "aten::embedding_dense_backward" in backward_operations(NodeEncoder(10, "learned", 4), types)
+
+
+def backward_operations(encoder: NodeEncoder, types: torch.Tensor) -> set[str]:
+    x = encoder(types)
+    with torch.profiler.profile() as profile:
+        x.square().sum().backward()
+    return {event.key for event in profile.key_averages()}

@@ -52,6 +52,13 @@ def test_groups_of_matrices_have_rows_of_their_own() -> None:
     torch.testing.assert_close(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
 
 
+def test_groups_that_are_not_trained_leave_the_others_their_gradients() -> None:
+    frozen, trained, x = random(1, 3, 3).detach(), random(1, 3, 3, seed=1), random(4, 3, seed=2)
+    found = recurrence(SharedLinear([frozen, trained], None, sizes=[1, 1]), x)
+    expected = recurrence(lambda rows: torch.cat([rows[:2] @ frozen[0], rows[2:] @ trained[0]]), x)
+    torch.testing.assert_close(torch.autograd.grad(found, [trained]), torch.autograd.grad(expected, [trained]))
+
+
 def test_a_use_costs_three_products_and_one_copy() -> None:
     x, weight, bias = random(6, 4), random(1, 4, 4, seed=1), random(1, 4, seed=2)
 

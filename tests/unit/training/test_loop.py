@@ -232,3 +232,19 @@ def test_a_batch_that_does_not_divide_among_processes_is_refused():
     model = architecture_for(data, task_of(data, torch.arange(6)), "lanczosnet", SMALL).build()
     with pytest.raises(TrainingError, match="multiple of the 2 processes"):
         next(ManyGraphs(model, data, CPU).steps(torch.arange(6), 3, 0, 2))
+
+
+def test_double_precision_is_that_of_the_weights_too():
+    data = communities()
+    parts = halves(data)
+    model = MODELS["gcn"](data.num_features, 8, 3)
+    data.x = data.x.double()
+    fit(
+        model,
+        data,
+        parts,
+        task_of(data, parts.train),
+        recipe("paper", "node", {"epochs": 2}),
+        fabric=fabric_for("cpu", "64-true"),
+    )
+    assert any((parameter != parameter.float().double()).any() for parameter in model.parameters())

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from lanczosnet.graphs import split
-from lanczosnet.training import architecture_for, examples, recipe, task_of, ways
+from lanczosnet.training import architecture_for, examples, recipe, task_of, together, ways
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.together import advance
 from lanczosnet.training.trainer import Trainer
-from training_builders import packed_molecules
+from training_builders import communities, halves, packed_molecules
 
 
 class Function:
@@ -111,6 +111,46 @@ def test_a_replayed_run_goes_on_from_a_checkpoint_of_either_way(functions, tmp_p
         second = trainer_of("lanczosnet", second_replays, "modern")
         checkpoint.restore(second.run)
         assert losses + losses_of(second, 2) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.fixture
+def replays_everywhere(functions, monkeypatch) -> None:
+    """Runs of `fit_together` on a CPU go side by side, as on a GPU."""
+    monkeypatch.setattr("lanczosnet.training.trainer._may_replay", lambda examples, fabric: True)
+    monkeypatch.setattr(together, "_side_by_side", lambda fabric: True)
+
+
+def views_of_two_runs(on_epoch=lambda place, report: None):
+    data = communities()
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    networks = [architecture_for(data, task, "gcn", {"hidden_channels": 8}).build(seed) for seed in range(2)]
+    passes = []
+    for number, network in enumerate(networks):
+        network.register_forward_hook(lambda *call, number=number: passes.append((number, len(call[2]))))
+    trials = [together.Trial(network, parts, task, seed) for seed, network in enumerate(networks)]
+    chosen = recipe("paper", "node", {"epochs": 2, "views": 3, "stop_window": 0})
+    try:
+        together.fit_together(trials, data, chosen, fabric=fabric_for("cpu"), on_epoch=on_epoch)
+    finally:
+        for network in networks:
+            parameters = list(network.parameters())
+            assert len({parameter.untyped_storage().data_ptr() for parameter in parameters}) == len(parameters)
+            assert all(parameter.grad is None for parameter in parameters)
+    return passes
+
+
+def test_runs_side_by_side_alternate_with_their_views_and_end_with_memory_of_their_own(replays_everywhere) -> None:
+    epoch, end = [(0, 270), (1, 270), (0, 90), (1, 90)], [(0, 90), (0, 90), (1, 90), (1, 90)]
+    assert views_of_two_runs()[-8:] == epoch + end  # training, validation; what is measured at the end
+
+
+def test_runs_that_are_interrupted_have_memory_of_their_own_too(replays_everywhere) -> None:
+    def stop(place, report) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        views_of_two_runs(stop)
 
 
 def test_a_released_run_has_memory_of_its_own(functions) -> None:
