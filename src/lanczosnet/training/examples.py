@@ -127,11 +127,13 @@ class ManyGraphs:
         return self.blocks is not None and self.same_shape
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
-        """The width of blocks that two graphs share; None where every graph has its own."""
-        sizes = self.sizes[items.cpu()].split(batch_size)
-        if not (PAIRED and self.is_fixed and self.blocks.can_pair):
-            return [None] * len(sizes)
-        return [self._pair_width(batch) for batch in sizes]
+        """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
+        batches = items.cpu().split(batch_size)
+        if not self.is_fixed:
+            return [None] * len(batches)
+        if PAIRED and self.blocks.can_pair:
+            return [self._pair_width(self.sizes[batch]) for batch in batches]
+        return [self.blocks.shape_of(batch) for batch in batches]
 
     def _pair_width(self, sizes: Tensor) -> int | None:
         if len(sizes) % 2:
@@ -146,7 +148,7 @@ class ManyGraphs:
         if shape is None:
             (inputs,) = self._inputs([items], len(items))
         else:
-            inputs = self.blocks.gather_pairs(items, shape)
+            inputs = self.blocks.gather_as(items, shape)
         y = self.y.view(len(self.y), -1).index_select(0, items)
         return Step(inputs, slice(None), y, y)
 

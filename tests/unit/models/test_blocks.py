@@ -9,7 +9,7 @@ from graph_builders import generator
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, model
 from lanczosnet.models.blocks import pair_width
-from lanczosnet.models.mpnn import alike
+from lanczosnet.models.edge_blocks import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
 from waiting import Waits
