@@ -58,19 +58,30 @@ class GatedMessages:
 
     def _through_edges(self, edges: PackedEdges) -> Step:
         """Messages of both ends are aggregated themselves: there are more edges than nodes."""
-        layers = [_by_channel(layer, edges.capacity, layer is not self.layers[-1]) for layer in self.layers]
+        layers = [self._of_edges(number, edges.capacity) for number in range(len(self.layers))]
         arriving = edges.received_weight().to(self.cell.weight_hh.dtype)
         columns = _bias_columns(arriving, self.layers[-1][0].weight.shape[0])
 
         def step(state: Tensor) -> Tensor:
-            state = state.to(columns.dtype)
-            sent = layers[0](edges.pairs(state))
+            with_ones = self._enter.side_by_side(state)  # so that pairs need no copy to stand beside ones
+            sent = layers[0].product(edges.pairs(with_ones))
             for layer in layers[1:]:
-                sent = layer(sent.relu())
+                sent = layer(sent.relu_())
             received = torch.cat([edges.received(sent), columns], -1).flatten(2)
-            return gru(self._gates(edges.padding.unpad(received)), self._enter(state), state)
+            gates = self._enter.product(with_ones)
+            return gru(self._gates(edges.padding.unpad(received)), gates, state.to(gates.dtype))
 
         return step
+
+    def _of_edges(self, number: int, capacity: Sequence[int]) -> SharedLinear:
+        """A layer of the messages; the bias of the last one arrives with them."""
+        has_bias = number < len(self.layers) - 1
+        if number > 0:
+            return _by_channel(self.layers[number], capacity, has_bias)
+        weights, biases, sizes = _groups(self.layers[0], capacity)
+        biases = biases if has_bias else [torch.zeros_like(bias) for bias in biases]
+        ones = self._enter.ones_per_row
+        return SharedLinear([_between_ones(*both, ones) for both in zip(weights, biases, strict=True)], sizes=sizes)
 
     def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
@@ -186,10 +197,21 @@ def _side_by_side(matrix: Tensor) -> Tensor:
 
 
 def _by_channel(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
-    """The layers of all channels; neighbours with as many rows share a product."""
+    """The layers of all channels."""
+    weights, biases, sizes = _groups(layers, capacity)
+    return SharedLinear(weights, biases if has_bias else None, sizes)
+
+
+def _groups(layers: Sequence[nn.Module], capacity: Sequence[int]) -> tuple[list[Tensor], list[Tensor], list[int]]:
+    """Weights, biases and sizes of products: neighbouring channels with as many rows share one."""
     groups = [list(group) for _, group in groupby(zip(capacity, layers, strict=True), key=lambda pair: pair[0])]
     weights, biases = (
         [torch.stack([getattr(layer, key) for _, layer in group]) for group in groups] for key in ("weight", "bias")
     )
-    sizes = [sum(rows for rows, _ in group) for group in groups]
-    return SharedLinear([weight.mT for weight in weights], biases if has_bias else None, sizes)
+    return [weight.mT for weight in weights], biases, [sum(rows for rows, _ in group) for group in groups]
+
+
+def _between_ones(weight: Tensor, bias: Tensor, ones_per_row: int) -> Tensor:
+    """`[matrix, 2 x in, out]` for two states that both stand beside ones, the first of which takes the bias."""
+    rows = torch.nn.functional.pad(bias[:, None, None], (0, 0, 0, ones_per_row - 1, 0, 1))
+    return torch.cat([weight.unflatten(1, (2, -1)), rows], 2).flatten(1, 2)

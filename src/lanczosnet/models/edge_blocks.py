@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Annotated, Self
 
@@ -23,24 +24,37 @@ ALIGNED_TO = 8  # rows of a channel
 ROWS_PER_PRODUCT = 512
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EdgeCounts:
-    """How many edges the graphs of a data set have, and how many rows a batch of them therefore gets."""
+    """How many edges the graphs of a data set have, and how many a batch of them may therefore have."""
 
     counts: Tensor  # on the host, [graph, channel]
 
-    def fits_usual(self, graphs: Tensor) -> bool:
-        """Whether a batch of these graphs needs no more than the usual rows."""
-        found = self.counts[graphs].sum(0).tolist()
-        return all(count < rows for count, rows in zip(found, self.capacity(len(graphs), is_usual=True), strict=True))
+    def is_usual(self, graphs: Tensor) -> bool:
+        """Whether a batch of these graphs has no more edges than usual, in any channel."""
+        return bool((self.counts[graphs].sum(0) <= self.usual(len(graphs))).all())
 
-    def capacity(self, num_graphs: int, *, is_usual: bool) -> tuple[int, ...]:
-        """Rows of each channel for nearly all batches of so many graphs, or for any: at least one more than edges."""
-        most = num_graphs * self.counts.amax(0)
-        if is_usual:
-            spread, mean = torch.std_mean(self.counts.double(), 0, correction=0)
-            most = most.minimum((num_graphs * mean + DEVIATIONS * math.sqrt(num_graphs) * spread).ceil().long())
-        return alike([ALIGNED_TO * (count // ALIGNED_TO + 1) for count in most.tolist()])
+    def usual(self, num_graphs: int) -> Tensor:
+        """What nearly all batches of so many graphs have at most, `[channel]`."""
+        spread, mean = self._spread_and_mean
+        return (num_graphs * mean + DEVIATIONS * math.sqrt(num_graphs) * spread).minimum(self.most(num_graphs))
+
+    def most(self, num_graphs: int) -> Tensor:
+        """What any batch of so many graphs has at most, `[channel]`."""
+        return num_graphs * self._largest
+
+    @cached_property
+    def _spread_and_mean(self) -> tuple[Tensor, Tensor]:
+        return torch.std_mean(self.counts.double(), 0, correction=0)
+
+    @cached_property
+    def _largest(self) -> Tensor:
+        return self.counts.amax(0)
+
+
+def capacity_for(counts: Tensor) -> tuple[int, ...]:
+    """Rows of every channel for at most so many edges, `[channel]`: more than that, so that the last row is free."""
+    return alike([ALIGNED_TO * (int(count) // ALIGNED_TO + 1) for count in counts.tolist()])
 
 
 def alike(sizes: Sequence[int]) -> tuple[int, ...]:
@@ -70,13 +84,14 @@ class EdgeBlocks(Blocks):
     is_usual: bool = False  # whether the batch has no more edges than usual
 
     def shape_of(self, graphs: Tensor) -> int | None:
-        return DEVIATIONS if self.all_counts.fits_usual(graphs) else None
+        return DEVIATIONS if self.all_counts.is_usual(graphs) else None
 
     def gather_as(self, graphs: Tensor, shape: int) -> Self:
         return replace(self.gather(graphs, same_shape=True), is_usual=True)
 
     def entered(self) -> ChannelInputs:
-        return ChannelInputs(self._packed(self.all_counts.capacity(len(self), is_usual=self.is_usual)))
+        most = self.all_counts.usual if self.is_usual else self.all_counts.most
+        return ChannelInputs(self._packed(capacity_for(most(len(self)))))
 
     def _packed(self, capacity: tuple[int, ...]) -> PackedEdges:
         num_graphs, num_slots = self.channel.shape
@@ -101,12 +116,13 @@ class EdgeBlocks(Blocks):
     def _row_of_slot(self, capacity: tuple[int, ...]) -> Tensor:
         """`[graph, slot]`; the last row, which no edge needs, for all that are empty."""
         num_rows, num_slots = sum(capacity), self.channel.shape[1]
-        # Edges of earlier graphs in the channel stand before an edge, but in its graph's slots those of earlier channels:
-        # what the two sums have too much is the same.
+        # A row comes after the edges of earlier graphs in its channel, a slot after those of earlier channels in its
+        # graph. Both sums also count the graph's own edges in the channel, which the difference leaves out.
         shift = self.counts.cumsum(0) - self.counts.cumsum(1)
-        for column, begin in zip(shift.unbind(1), accumulate(capacity, initial=-1), strict=True):
-            column += begin
-        shift[:, -1] += num_slots
+        begins = [*accumulate(capacity, initial=-1)]
+        begins[-1] += num_slots  # past all rows
+        for column, begin in zip(shift.unbind(1), begins, strict=True):
+            column.add_(begin)
         return (shift.gather(1, self.channel) + _numbers(num_slots, shift)).clamp(max=num_rows - 1)
 
 
