@@ -24,7 +24,7 @@ class Slots:
         return torch.arange(0, self.index.numel(), self.index.shape[1], device=self.index.device)
 
     def add_up(self, table: Tensor) -> Tensor:
-        """`[row, channel]` -> `[sum, channel]`, always in the same order; empty slots are not read."""
+        """`[row, channel]` -> `[sum, channel]`, always in the same order and without a copy of the rows."""
         weight = None if self.weight is None else self.weight.flatten().to(table.dtype)
         return torch.nn.functional.embedding_bag(
             self.index.flatten(), table, self.begins, mode="sum", per_sample_weights=weight, padding_idx=self.nothing

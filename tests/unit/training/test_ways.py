@@ -103,6 +103,15 @@ def test_replayed_steps_on_packed_edges_have_few_shapes(functions, monkeypatch) 
     assert shapes <= {(size, shape) for size in trainer.way.sizes for shape in (DEVIATIONS, None)}
 
 
+def test_validation_too_has_no_more_rows_than_usual(monkeypatch) -> None:
+    monkeypatch.setattr(MPNN, "blocks_on_cpu", True)
+    trainer, found = trainer_of("mpnn", replays=True), []
+    trainer.run.model.register_forward_pre_hook(lambda module, inputs: found.append(inputs[0].is_usual))
+    trainer.validate()
+    assert found == [shape is not None for shape in trainer.val_shapes]
+    assert any(found)
+
+
 def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(functions) -> None:
     expected, called = trained("lanczosnet", replays=False, chosen="modern")
     found, trainer = trained("lanczosnet", replays=True, chosen="modern")
