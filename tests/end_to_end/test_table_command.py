@@ -147,6 +147,7 @@ MISTAKES = [
     (["citation", "--splits", "7%"], 1, "known are public, 3%"),
     (["citation", "--molecules", "500"], 2, "the table citation has no such option"),
     (["qm8", "--protocol", "stratified"], 2, "the table qm8 has no such option"),
+    (["citation", "--models", "gcn", "--option", "droput=0.5"], 2, "gcn has no option 'droput'; known are in_channels"),
     (["citation", "--seeds", "many"], 2, "neither a number of seeds"),
     (["qm8", "--seeds", "4"], 2, "QM8 has 3 seeds"),
     (["citation", "--recipe", "old"], 1, "known are paper, modern"),
@@ -170,3 +171,12 @@ def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, mo
     assert message in error
     assert "Traceback" not in error
     assert not os.listdir(tmp_path)
+
+
+@pytest.mark.data
+def test_a_trial_has_its_options_in_its_lines(real_data, tmp_path):
+    trial = ["--option", "input_dropout=0.5", "--data-set", "normalize=true", "--seeds", "1000,", "--epochs", "2"]
+    only = ["citation", "--datasets", "cora", "--splits", "public", "--models", "gcn"]
+    invoke(*only, *trial, "--device", "cpu", "--data-dir", real_data, "--out", tmp_path)
+    (line,) = lines_of(tmp_path)
+    assert (line["options"]["input_dropout"], line["data_options"]["normalize"], line["seed"]) == (0.5, True, 1000)

@@ -5,24 +5,20 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, Device, Json, check_device, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device
 from lanczosnet.cli.printing import print_rows
+from lanczosnet.cli.selection import Selection, share
 
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Grid
-    from lanczosnet.experiments.layout import Layout
     from lanczosnet.experiments.store import Line, Store
 
-# The options that a table alone has.
-TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules", "variants"), "ablation": ("molecules",)}
-LISTS = ("datasets", "splits", "variants")
 LINES = "lines"
 
 
@@ -47,6 +43,11 @@ def table(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another number of the recipe; repeatable.")
     ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="Another option of the networks, for a trial; repeatable."),
+    ] = None,
+    data_options: DataSettings = None,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
@@ -83,6 +84,8 @@ def table(
 
     lanczosnet table citation --protocol stratified --models lanczosnet --device cuda
 
+    lanczosnet table citation --models gcn --option input_dropout=0.5 --seeds 1000,1001 --out trials/gcn
+
     lanczosnet table qm8 --molecules 500 --epochs 3 --models lanczosnet
 
     lanczosnet table citation --from results/citation-paper --format markdown
@@ -98,6 +101,8 @@ def table(
         seeds,
         settings,
         epochs,
+        options,
+        data_options,
         protocol=protocol,
         datasets=datasets,
         splits=splits,
@@ -115,10 +120,10 @@ def table(
         _print(selection, lines, form, as_json)
         _draw(lines, figure)
     elif dry_run:
-        _list(_share(selection.grid(), shard), store, as_json)
+        _list(share(selection.grid(), shard), store, as_json)
     else:
         check_device(device)
-        grid = _share(selection.grid(), shard)
+        grid = share(selection.grid(), shard)
         how = {"device": device, "precision": precision, "data_dir": data_dir, "together": together}
         how |= {"keep_models": save_best is not None}
         with _told_how_to_go_on(store):
@@ -130,116 +135,11 @@ def table(
         _finish(selection, grid, store, form, as_json, is_whole)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which part of which table."""
-
-    table: str
-    recipe: str | None
-    models: list[str] | None
-    seeds: list[int] | None
-    settings: dict[str, Any]
-    own: dict[str, Any]  # options that this table alone has
-
-    @classmethod
-    def read(
-        cls,
-        name: str,
-        recipe: str | None,
-        models: str | None,
-        seeds: str | None,
-        settings: list[str] | None,
-        epochs: int | None,
-        **own: Any,
-    ) -> "Selection":
-        if name not in TABLES:
-            raise typer.BadParameter(f"{name!r} is none of {', '.join(TABLES)}", param_hint="NAME")
-        for option, value in own.items():
-            if value is not None and option not in TABLES[name]:
-                raise typer.BadParameter(f"the table {name} has no such option", param_hint=f"--{option}")
-        changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
-        given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
-        given = {option: value for option, value in given.items() if value is not None}
-        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, given)
-
-    @property
-    def store_name(self) -> str:
-        protocol = self.own.get("protocol", "paper")
-        kind = "" if protocol == "paper" else f"{protocol}-"
-        return f"{self.table}-{kind}{self.recipe or 'paper'}"
-
-    def grid(self) -> "Grid":
-        from lanczosnet.experiments import citation, molecules
-
-        make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
-        return make(  # type: ignore[operator]
-            recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
-        )
-
-    def layout(self, recipe: str) -> "Layout":
-        from lanczosnet.experiments import citation, molecules
-
-        make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
-        return make[self.table](recipe)
-
-    def pick(self, lines: "list[Line]") -> "list[Line]":
-        """Those of the lines that are of this part of the table; what was not named is not asked for."""
-        from lanczosnet.experiments.citation import split_name
-        from lanczosnet.experiments.store import select
-
-        splits = self.own.get("splits")
-        return [
-            line
-            for line in select(
-                lines,
-                table=[self.table],
-                recipe=self.recipe and [self.recipe],
-                model=self.models,
-                seed=self.seeds,
-                dataset=self.own.get("datasets"),
-            )
-            if splits is None or split_name(line["split"], line["fraction"]) in splits
-        ]
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip().lower() for name in text.split(",") if name.strip()]
-
-
-def _seeds(table: str, text: str | None) -> list[int] | None:
-    """`3` is the first three of the table's seeds, `3,5` are these."""
-    from lanczosnet.experiments.molecules import SEEDS
-
-    if text is None:
-        return None
-    try:
-        numbers = [int(number) for number in text.split(",") if number.strip()]
-    except ValueError:
-        numbers = []
-    if not numbers or min(numbers) < 0 or (numbers == [0] and "," not in text):
-        raise typer.BadParameter(f"{text!r} is neither a number of seeds nor seeds with commas", param_hint="--seeds")
-    if "," in text:
-        return numbers
-    known = range(numbers[0]) if table == "citation" else SEEDS
-    if numbers[0] > len(known):
-        raise typer.BadParameter(f"QM8 has {len(SEEDS)} seeds: write others with commas", param_hint="--seeds")
-    return list(known[: numbers[0]])
-
-
 def _check_form(form: str) -> None:
     from lanczosnet.report import FORMATS
 
     if form not in (*FORMATS, LINES):
         raise typer.BadParameter(f"{form!r} is none of {', '.join((*FORMATS, LINES))}", param_hint="--format")
-
-
-def _share(grid: "Grid", shard: str | None) -> "Grid":
-    if shard is None:
-        return grid
-    number, _, count = shard.partition("/")
-    if not (number.isdigit() and count.isdigit()):
-        raise typer.BadParameter(f"{shard!r} is not of the form I/N, as 2/8", param_hint="--shard")
-    return grid.shard(int(number), int(count))
 
 
 def _merge(out: Path, sources: list[Path]) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen, percent, split_title
-from lanczosnet.experiments.hyperparameters import row_with
 from lanczosnet.experiments.layout import Layout, Place, Reference
 from lanczosnet.experiments.published import published
+from lanczosnet.experiments.rows import row_with
 from lanczosnet.training.recipes import recipe as recipe_of
 
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}

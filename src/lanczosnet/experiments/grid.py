@@ -6,7 +6,7 @@ Nothing here loads torch: a grid can be listed, counted and compared with a stor
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -118,6 +118,14 @@ class Grid:
 
     def runs_of(self, cell: Cell) -> list[Run]:
         return [cell.run(seed) for seed in self.seeds]
+
+    def with_options(self, options: Mapping[str, Any], data_options: Mapping[str, Any]) -> "Grid":
+        """A trial of other options of the networks and of their data than the rows have."""
+        cells = (
+            replace(cell, options={**cell.options, **options}, data_options={**cell.data_options, **data_options})
+            for cell in self.cells
+        )
+        return Grid(tuple(cells), self.seeds)
 
     def shard(self, number: int, count: int) -> "Grid":
         """Every `count`-th cell, beginning with the `number`-th; numbers begin with 1."""

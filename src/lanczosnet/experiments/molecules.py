@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen
-from lanczosnet.experiments.hyperparameters import Row, row_with
-from lanczosnet.experiments.hyperparameters import row as row_of
 from lanczosnet.experiments.layout import Layout, Place, Reference
 from lanczosnet.experiments.published import published
+from lanczosnet.experiments.rows import Row, row_with
+from lanczosnet.experiments.rows import row as row_of
 from lanczosnet.training.recipes import recipe as recipe_of
 
 SEEDS = (1234, 5678, 9012)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lanczosnet.experiments import Grid, Row, citation, hyperparameters, molecules, row, row_with
+from lanczosnet.experiments import Grid, Row, citation, molecules, row, row_with, rows
 from lanczosnet.experiments.grid import SPLIT_RULES, TITLES, Cell
 from lanczosnet.experiments.published import published
 from lanczosnet.models import MODELS
@@ -161,7 +161,7 @@ def test_shards_are_the_whole_and_do_not_overlap():
 
 def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     own = Row("citation", "graphsage", {"hidden_channels": 256}, variant="modern", settings={"patience": 30})
-    monkeypatch.setattr(hyperparameters, "ROWS", (*hyperparameters.ROWS, own))
+    monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
     assert row_with("modern", "citation", "graphsage") is own
     assert row_with("paper", "citation", "graphsage").variant == ""
     assert row_with("modern", "citation", "gcn").variant == ""
@@ -170,6 +170,17 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert modern.settings["patience"] == 30
     changed = citation.grid(recipe="modern", models=["graphsage"], settings={"patience": 5}).cells[0]
     assert changed.settings["patience"] == 5
+
+
+def test_a_trial_has_other_options_and_keys():
+    grid = citation.grid(datasets=["cora"], models=["gcn"], seeds=[0])
+    trial = grid.with_options({"input_dropout": 0.5}, {"normalize": True})
+    for before, after in zip(grid.cells, trial.cells, strict=True):
+        assert after.options == {**before.options, "input_dropout": 0.5}
+        assert after.data_options == {"normalize": True}
+        assert (after.split, after.settings) == (before.split, before.settings)
+        assert after.key != before.key
+    assert trial.seeds == grid.seeds
 
 
 def test_a_recipe_may_have_another_row_for_few_labels():
@@ -187,7 +198,7 @@ def test_a_row_may_have_options_of_its_data(monkeypatch):
     assert given.pop("gat") == {"normalize": True}
     assert list(given.values()) == [{"normalize": False}] * 10
     own = Row("qm8", "gcn", {}, variant="modern", data={"workers": 1})
-    monkeypatch.setattr(hyperparameters, "ROWS", (*hyperparameters.ROWS, own))
+    monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
     (cell,) = molecules.qm8_grid("modern", models=["gcn"], molecules=9).cells
     assert cell.data_options == {"tasks": 16, "workers": 1, "molecules": 9}
 

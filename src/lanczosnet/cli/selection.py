@@ -1,0 +1,142 @@
+"""Which part of which table a command line names."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lanczosnet.cli.options import read_settings
+
+if TYPE_CHECKING:
+    from lanczosnet.experiments.grid import Grid
+    from lanczosnet.experiments.layout import Layout
+    from lanczosnet.experiments.store import Line
+
+# The options that a table alone has.
+TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules", "variants"), "ablation": ("molecules",)}
+LISTS = ("datasets", "splits", "variants")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of which table."""
+
+    table: str
+    recipe: str | None
+    models: list[str] | None
+    seeds: list[int] | None
+    settings: dict[str, Any]
+    options: dict[str, Any]  # of the networks
+    data_options: dict[str, Any]
+    own: dict[str, Any]  # options that this table alone has
+
+    @classmethod
+    def read(
+        cls,
+        name: str,
+        recipe: str | None,
+        models: str | None,
+        seeds: str | None,
+        settings: list[str] | None,
+        epochs: int | None,
+        options: list[str] | None,
+        data_options: list[str] | None,
+        **own: Any,
+    ) -> "Selection":
+        if name not in TABLES:
+            raise typer.BadParameter(f"{name!r} is none of {', '.join(TABLES)}", param_hint="NAME")
+        for option, value in own.items():
+            if value is not None and option not in TABLES[name]:
+                raise typer.BadParameter(f"the table {name} has no such option", param_hint=f"--{option}")
+        changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
+        given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
+        given = {option: value for option, value in given.items() if value is not None}
+        others = read_settings(options), read_settings(data_options)
+        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, *others, given)
+
+    @property
+    def store_name(self) -> str:
+        protocol = self.own.get("protocol", "paper")
+        kind = "" if protocol == "paper" else f"{protocol}-"
+        return f"{self.table}-{kind}{self.recipe or 'paper'}"
+
+    def grid(self) -> "Grid":
+        from lanczosnet.experiments import citation, molecules
+
+        make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
+        grid: Grid = make(  # type: ignore[operator]
+            recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
+        )
+        _check_options(self.options, {cell.model for cell in grid.cells})
+        return grid.with_options(self.options, self.data_options)
+
+    def layout(self, recipe: str) -> "Layout":
+        from lanczosnet.experiments import citation, molecules
+
+        make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
+        return make[self.table](recipe)
+
+    def pick(self, lines: "list[Line]") -> "list[Line]":
+        """Those of the lines that are of this part of the table; what was not named is not asked for."""
+        from lanczosnet.experiments.citation import split_name
+        from lanczosnet.experiments.store import select
+
+        splits = self.own.get("splits")
+        return [
+            line
+            for line in select(
+                lines,
+                table=[self.table],
+                recipe=self.recipe and [self.recipe],
+                model=self.models,
+                seed=self.seeds,
+                dataset=self.own.get("datasets"),
+            )
+            if splits is None or split_name(line["split"], line["fraction"]) in splits
+        ]
+
+
+def _check_options(options: dict[str, Any], models: set[str]) -> None:
+    if not options:
+        return
+    from lanczosnet.training.architecture import option_names  # takes seconds
+
+    for model in sorted(models):
+        for name in options:
+            if name not in option_names(model):
+                known = ", ".join(option_names(model))
+                raise typer.BadParameter(f"{model} has no option {name!r}; known are {known}", param_hint="--option")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip().lower() for name in text.split(",") if name.strip()]
+
+
+def _seeds(table: str, text: str | None) -> list[int] | None:
+    """`3` is the first three of the table's seeds, `3,5` are these."""
+    from lanczosnet.experiments.molecules import SEEDS
+
+    if text is None:
+        return None
+    try:
+        numbers = [int(number) for number in text.split(",") if number.strip()]
+    except ValueError:
+        numbers = []
+    if not numbers or min(numbers) < 0 or (numbers == [0] and "," not in text):
+        raise typer.BadParameter(f"{text!r} is neither a number of seeds nor seeds with commas", param_hint="--seeds")
+    if "," in text:
+        return numbers
+    known = range(numbers[0]) if table == "citation" else SEEDS
+    if numbers[0] > len(known):
+        raise typer.BadParameter(f"QM8 has {len(SEEDS)} seeds: write others with commas", param_hint="--seeds")
+    return list(known[: numbers[0]])
+
+
+def share(grid: "Grid", shard: str | None) -> "Grid":
+    """The cells that `--shard` leaves, all of them without it."""
+    if shard is None:
+        return grid
+    number, _, count = shard.partition("/")
+    if not (number.isdigit() and count.isdigit()):
+        raise typer.BadParameter(f"{shard!r} is not of the form I/N, as 2/8", param_hint="--shard")
+    return grid.shard(int(number), int(count))

@@ -1,0 +1,36 @@
+"""The paper's appendix ("Experiments") as data: one row per task and network, with the options of its constructor.
+
+"citation" is node classification on one graph, "qm8" the regression of 16 targets on batches of molecules. `why` says
+what was taken where the appendix and the published code (github.com/lrjconan/LanczosNetwork, which has QM8 alone)
+disagree, or where neither says anything.
+"""
+
+from lanczosnet.experiments.rows.citation import CITATION
+from lanczosnet.experiments.rows.molecules import MOLECULES
+from lanczosnet.experiments.rows.row import Row, Task
+
+TASKS: tuple[Task, ...] = ("citation", "qm8")
+
+# Adam; a run ends early where the validation loss has not improved for `patience` epochs.
+TRAINING: dict[Task, dict[str, float | int]] = {
+    "citation": {"learning_rate": 1e-2, "weight_decay": 5e-4, "max_epochs": 200, "patience": 10},
+    "qm8": {"learning_rate": 1e-4, "weight_decay": 0.0, "max_epochs": 200, "patience": 10},
+}
+
+ROWS: tuple[Row, ...] = (*CITATION, *MOLECULES)
+
+
+def row(task: str, model: str, variant: str = "") -> Row:
+    """The row of a task and a network."""
+    for candidate in ROWS:
+        if (candidate.task, candidate.model, candidate.variant) == (task, model, variant):
+            return candidate
+    known = ", ".join(sorted({f"{r.task}/{r.model}" + (f"/{r.variant}" if r.variant else "") for r in ROWS}))
+    raise ValueError(f"no row for {'/'.join(filter(None, (task, model, variant)))}: choose one of {known}")
+
+
+def row_with(recipe: str, task: str, model: str, *, few_labels: bool = False) -> Row:
+    """The row that a recipe has for itself, perhaps one for few labels, or else the published one."""
+    wanted = [f"{recipe}, few labels"] if few_labels else []
+    own = {r.variant for r in ROWS if (r.task, r.model) == (task, model)}
+    return row(task, model, next((variant for variant in [*wanted, recipe] if variant in own), ""))
