@@ -33,11 +33,13 @@ def molecules(folder: Path | None, count: int) -> PackedGraphs:
 
 def training_step(network: nn.Module, blocks, numbers: Tensor, y: Tensor) -> Callable[[], Tensor]:
     on_gpu = numbers.is_cuda
+    shape = blocks.shape_of(numbers.cpu()) if on_gpu else None
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-4, capturable=on_gpu, fused=on_gpu or None)
 
     def step() -> Tensor:
         optimizer.zero_grad(set_to_none=True)
-        loss = (network(blocks.gather(numbers)) - y).square().mean()
+        inputs = blocks.gather(numbers) if shape is None else blocks.gather_as(numbers, shape)
+        loss = (network(inputs) - y).square().mean()
         loss.backward()
         optimizer.step()
         return loss

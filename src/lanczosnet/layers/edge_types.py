@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
 
-from lanczosnet.layers.blocks import BlockOperators, Padding, block_convolution
+from lanczosnet.layers.blocks import BlockOperators, block_convolution
 
 Aggregation = Literal["sum", "mean"]
 Messages = Callable[[Tensor], Tensor]  # states [node, channels] -> messages received, side by side
@@ -20,16 +19,6 @@ class Edges(NamedTuple):
 
     edge_index: Tensor  # source and target, [2, edge]
     edge_weight: Tensor | None = None  # [edge]; one where absent
-
-
-@dataclass(frozen=True)
-class SlottedEdges:
-    """The edges of padded graphs: every channel has as many slots as any graph needs."""
-
-    ends: Tensor  # one where a slot's edge ends (0) or begins (1) at a node, [graph, slot, 2, node]
-    weight: Tensor  # of a slot's message where it arrives, [graph, slot]; zero where the slot is empty
-    capacity: tuple[int, ...]  # slots of each channel
-    padding: Padding
 
 
 def side_by_side(channels: Sequence[Edges]) -> Edges:

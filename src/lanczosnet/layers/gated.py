@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.layers.blocks import BlockOperators, Padding, block_product
-from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages, SlottedEdges
+from lanczosnet.layers.blocks import BlockOperators, Padding
+from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages
+from lanczosnet.layers.packed import PackedEdges
 from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru
 
 Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
@@ -28,12 +29,12 @@ class GatedMessages:
         self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
         self.num_channels = len(messages.functions)
 
-    def along(self, channels: Sequence[Edges] | BlockOperators | SlottedEdges) -> Step:
+    def along(self, channels: Sequence[Edges] | BlockOperators | PackedEdges) -> Step:
         """What a step does on these graphs."""
         if isinstance(channels, BlockOperators):
             return self._through_blocks(channels)
-        if isinstance(channels, SlottedEdges):
-            return self._through_slots(channels)
+        if isinstance(channels, PackedEdges):
+            return self._through_edges(channels)
         messages = self.messages.along(channels)
         return lambda state: self.cell(messages(state), state)
 
@@ -55,23 +56,32 @@ class GatedMessages:
 
         return step
 
-    def _through_slots(self, edges: SlottedEdges) -> Step:
-        """Messages of both ends are aggregated themselves: there are more slots than nodes."""
-        num_graphs, num_slots = edges.weight.shape
-        ends = edges.ends.flatten(1, 2)
-        receive = _receiver(_arrivals(edges), self.layers[-1][0].weight.shape[0], edges.padding)
-        layers = [_for_slots(layer, edges.capacity, layer is not self.layers[-1]) for layer in self.layers]
+    def _through_edges(self, edges: PackedEdges) -> Step:
+        """Messages of both ends are aggregated themselves: there are more edges than nodes."""
+        layers = [self._of_edges(number, edges.capacity) for number in range(len(self.layers))]
+        arriving = edges.received_weight().to(self.cell.weight_hh.dtype)
+        columns = _bias_columns(arriving, self.layers[-1][0].weight.shape[0])
 
         def step(state: Tensor) -> Tensor:
-            pairs = block_product(ends, state, edges.padding).reshape(num_graphs, num_slots, -1).transpose(0, 1)
-            sent = layers[0](pairs)  # rows are [slot x graph], so that those of a channel are adjacent
+            with_ones = self._enter.side_by_side(state)  # so that pairs need no copy to stand beside ones
+            sent = layers[0].product(edges.pairs(with_ones))
             for layer in layers[1:]:
-                sent = layer(sent.relu())
-            received = receive(sent.unflatten(0, (num_slots, num_graphs)).transpose(0, 1))
-            gates = self._enter(state)
-            return gru(self._gates(received), gates, state.to(gates.dtype))
+                sent = layer(sent.relu_())
+            received = torch.cat([edges.received(sent), columns], -1).flatten(2)
+            gates = self._enter.product(with_ones)
+            return gru(self._gates(edges.padding.unpad(received)), gates, state.to(gates.dtype))
 
         return step
+
+    def _of_edges(self, number: int, capacity: Sequence[int]) -> SharedLinear:
+        """A layer of the messages; the bias of the last one arrives with them."""
+        has_bias = number < len(self.layers) - 1
+        if number > 0:
+            return _by_channel(self.layers[number], capacity, has_bias)
+        weights, biases, sizes = _groups(self.layers[0], capacity)
+        biases = biases if has_bias else [torch.zeros_like(bias) for bias in biases]
+        ones = self._enter.ones_per_row
+        return SharedLinear([_between_ones(*both, ones) for both in zip(weights, biases, strict=True)], sizes=sizes)
 
     def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
@@ -97,7 +107,7 @@ class GatedMessages:
 
     @cached_property
     def _between(self) -> list[SharedLinear]:
-        return [_for_slots(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
+        return [_by_channel(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
 
     @cached_property
     def _gates(self) -> SharedLinear:
@@ -186,21 +196,22 @@ def _side_by_side(matrix: Tensor) -> Tensor:
     return torch.diag_embed(matrix, dim1=2, dim2=4).flatten(3)
 
 
-def _arrivals(edges: SlottedEdges) -> Tensor:
-    """The weight of a slot where it arrives, in its channel: `[graph, node, channel, slot]`."""
-    weight = (edges.ends[:, :, 0] * edges.weight.unsqueeze(-1)).mT
-    found = weight.new_zeros(*weight.shape[:2], len(edges.capacity), weight.shape[2])
-    parts = zip(found.split(edges.capacity, -1), weight.split(edges.capacity, -1), strict=True)
-    for channel, (slots, own) in enumerate(parts):
-        slots[:, :, channel] = own
-    return found
+def _by_channel(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
+    """The layers of all channels."""
+    weights, biases, sizes = _groups(layers, capacity)
+    return SharedLinear(weights, biases if has_bias else None, sizes)
 
 
-def _for_slots(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
-    """The layers of all channels; neighbours with as many slots share a product."""
+def _groups(layers: Sequence[nn.Module], capacity: Sequence[int]) -> tuple[list[Tensor], list[Tensor], list[int]]:
+    """Weights, biases and sizes of products: neighbouring channels with as many rows share one."""
     groups = [list(group) for _, group in groupby(zip(capacity, layers, strict=True), key=lambda pair: pair[0])]
     weights, biases = (
         [torch.stack([getattr(layer, key) for _, layer in group]) for group in groups] for key in ("weight", "bias")
     )
-    sizes = [sum(slots for slots, _ in group) for group in groups]
-    return SharedLinear([weight.mT for weight in weights], biases if has_bias else None, sizes)
+    return [weight.mT for weight in weights], biases, [sum(rows for rows, _ in group) for group in groups]
+
+
+def _between_ones(weight: Tensor, bias: Tensor, ones_per_row: int) -> Tensor:
+    """`[matrix, 2 x in, out]` for two states that both stand beside ones, the first of which takes the bias."""
+    rows = torch.nn.functional.pad(bias[:, None, None], (0, 0, 0, ones_per_row - 1, 0, 1))
+    return torch.cat([weight.unflatten(1, (2, -1)), rows], 2).flatten(1, 2)

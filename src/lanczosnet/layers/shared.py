@@ -39,13 +39,18 @@ class SharedLinear:
 
     def __call__(self, *parts: Tensor) -> Tensor:
         """`[..., in]`, or what stands side by side in it -> `[row, out]`."""
-        x = self._side_by_side([part.to(self.weights[0].dtype) for part in parts]).flatten(0, -2)
+        return self.product(self.side_by_side(*parts))
+
+    def product(self, x: Tensor) -> Tensor:
+        """The same of what already stands side by side, with ones where there are biases."""
+        x = x.flatten(0, -2)
         rows = [size * (len(x) // max(sum(self.sizes), 1)) for size in self.sizes]
         y, *weights = _SharedProduct.apply(rows, x, *self.weights)
         self.weights = tuple(weights)
         return y
 
-    def _side_by_side(self, parts: list[Tensor]) -> Tensor:
+    def side_by_side(self, *some: Tensor) -> Tensor:
+        parts = [part.to(self.weights[0].dtype) for part in some]
         if self.ones_per_row:
             shape = (*parts[0].shape[:-1], self.ones_per_row)
             if self.ones.shape != shape:

@@ -14,7 +14,6 @@ from torch_geometric.data import Batch
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.layers.blocks import BlockOperators, Padding
-from lanczosnet.layers.edge_types import SlottedEdges
 from lanczosnet.models.entrance import DENSE_UP_TO
 
 # The operators of a data set may take this many bytes: QM8's take less than one GiB, whatever the network.
@@ -77,6 +76,14 @@ class Blocks:
         cut = {key: _cut(getattr(self, key), names, width) for key, names in _axes(type(self)).items()}
         return self._with({key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
 
+    def shape_of(self, graphs: Tensor) -> int | None:
+        """What `gather_as` has to know of a batch besides its size; None where `gather` does. On the host."""
+        return None
+
+    def gather_as(self, graphs: Tensor, shape: int) -> Self:
+        """Like `gather` of one shape, with less padding than any batch of so many graphs might need."""
+        return self.gather_pairs(graphs, shape)
+
     def gather_pairs(self, graphs: Tensor, width: int) -> Self:
         """The same in half as many blocks of this width: the smallest graph with the largest, and so on.
 
@@ -134,7 +141,7 @@ class OperatorBlocks(Blocks):
 class ChannelInputs(NamedTuple):
     """What the layers of a network take of blocks, where channels are kept apart; made once per forward pass."""
 
-    channels: Any  # BlockOperators, or SlottedEdges for messages of both ends of an edge
+    channels: Any  # BlockOperators, or PackedEdges for messages of both ends of an edge
     clusters: BlockOperators | None = None
     cut: BlockOperators | None = None
 
@@ -159,19 +166,6 @@ class PartitionBlocks(ChannelBlocks):
     def entered(self) -> ChannelInputs:
         parts = (BlockOperators(part.unsqueeze(0), self.padding) for part in (self.clusters, self.cut))
         return ChannelInputs(super().entered().channels, *parts)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EdgeBlocks(Blocks):
-    """Graphs for messages along edges; see `SlottedEdges`."""
-
-    ends: Annotated[Tensor, "graph slot end node"]
-    weight: Annotated[Tensor, "graph slot"]
-    capacity: tuple[int, ...]
-
-    def entered(self) -> ChannelInputs:
-        ends = self.ends.to(self.weight.dtype)
-        return ChannelInputs(SlottedEdges(ends, self.weight, self.capacity, self.padding))
 
 
 def _axes(kind: Any) -> dict[str, list[str]]:

@@ -1,6 +1,6 @@
 """Data on the device, and the steps of an epoch as indices into it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -48,9 +48,18 @@ class Examples(Protocol):
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     def steps(
-        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+        self,
+        items: Tensor,
+        batch_size: int,
+        process: int = 0,
+        num_processes: int = 1,
+        copies: int = 1,
+        shapes: Sequence[int | None] | None = None,
     ) -> Iterator[Step]:
-        """These items in batches, in this order; so many copies of them at once if there are, else one."""
+        """These items in batches, in this order; so many copies of them at once if there are, else one.
+
+        What `shapes` says of the batches may be left out, at the price of more padding.
+        """
 
     def num_steps(self, num_items: int, batch_size: int) -> int: ...
 
@@ -88,7 +97,13 @@ class OneGraph:
         return self._step(items, y, y, copies)
 
     def steps(
-        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+        self,
+        items: Tensor,
+        batch_size: int,
+        process: int = 0,
+        num_processes: int = 1,
+        copies: int = 1,
+        shapes: Sequence[int | None] | None = None,
     ) -> Iterator[Step]:
         assert self.y is not None
         items = items.to(self.y.device)
@@ -127,11 +142,13 @@ class ManyGraphs:
         return self.blocks is not None and self.same_shape
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
-        """The width of blocks that two graphs share; None where every graph has its own."""
-        sizes = self.sizes[items.cpu()].split(batch_size)
-        if not (PAIRED and self.is_fixed and self.blocks.can_pair):
-            return [None] * len(sizes)
-        return [self._pair_width(batch) for batch in sizes]
+        """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
+        batches = items.cpu().split(batch_size)
+        if not self.is_fixed:
+            return [None] * len(batches)
+        if PAIRED and self.blocks.can_pair:
+            return [self._pair_width(self.sizes[batch]) for batch in batches]
+        return [self.blocks.shape_of(batch) for batch in batches]
 
     def _pair_width(self, sizes: Tensor) -> int | None:
         if len(sizes) % 2:
@@ -143,15 +160,18 @@ class ManyGraphs:
 
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None
-        if shape is None:
-            (inputs,) = self._inputs([items], len(items))
-        else:
-            inputs = self.blocks.gather_pairs(items, shape)
+        (inputs,) = self._inputs([items], len(items), [shape])
         y = self.y.view(len(self.y), -1).index_select(0, items)
         return Step(inputs, slice(None), y, y)
 
     def steps(
-        self, items: Tensor, batch_size: int, process: int = 0, num_processes: int = 1, copies: int = 1
+        self,
+        items: Tensor,
+        batch_size: int,
+        process: int = 0,
+        num_processes: int = 1,
+        copies: int = 1,
+        shapes: Sequence[int | None] | None = None,
     ) -> Iterator[Step]:
         assert self.y is not None
         if batch_size % num_processes:
@@ -161,19 +181,25 @@ class ManyGraphs:
         wholes = items.split(batch_size)
         # A process whose share of the last batch is empty computes a graph whose loss does not count.
         shares = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
-        for inputs, share, whole in zip(self._inputs(shares, batch_size // num_processes), shares, wholes, strict=True):
+        all_inputs = self._inputs(shares, batch_size // num_processes, shapes or [None] * len(shares))
+        for inputs, share, whole in zip(all_inputs, shares, wholes, strict=True):
             share_y = y[share]
             if len(whole) <= process:
                 share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
             yield Step(inputs, slice(None), share_y, share_y if num_processes == 1 else y[whole])
 
-    def _inputs(self, shares: list[Tensor], batch_size: int) -> Iterator[Any]:
+    def _inputs(self, shares: list[Tensor], batch_size: int, shapes: Sequence[int | None]) -> Iterator[Any]:
         """What the model takes for the graphs of each share."""
         if self.blocks is not None:
-            return (self.blocks.gather(share, same_shape=self.same_shape) for share in shares)
+            return (self._gathered(*each) for each in zip(shares, shapes, strict=True))
         order = torch.cat(shares) if shares else torch.zeros(0, dtype=torch.long)
         batches = self.graphs.batches(batch_size, order)
         return (prepared(self.model, batch, validate=False) for batch in batches)
+
+    def _gathered(self, graphs: Tensor, shape: int | None) -> Any:
+        if shape is None:
+            return self.blocks.gather(graphs, same_shape=self.same_shape)
+        return self.blocks.gather_as(graphs, shape)
 
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return -(-num_items // batch_size)

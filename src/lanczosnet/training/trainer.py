@@ -47,6 +47,7 @@ class Trainer:
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
         self.val = split.val.to(fabric.device)
+        self.val_shapes = examples.shapes(split.val, self._evaluated_at_once)
         self.may_replay = _may_replay(examples, fabric)
         self.module = fabric.setup_module(model)  # first: it may change the type of all weights
         optimizer = _optimizer(model, recipe, fabric.device, for_replay=self.may_replay)
@@ -88,7 +89,7 @@ class Trainer:
         self.run.model.load_state_dict(self.run.best)
         self.run.average = None
         progress, task = self.run.progress, self.task
-        outputs = {"val": self._outputs(self.val), "test": self._outputs(self.split.test)}
+        outputs = {"val": self._outputs(self.val, self.val_shapes), "test": self._outputs(self.split.test)}
         compared = {part: (task.predicted(output), y) for part, (output, y) in outputs.items()}
         self.run.model.eval()
         return Fitted(
@@ -150,21 +151,23 @@ class Trainer:
 
     def validate(self) -> Tensor:
         """`[loss, metric...]` of the validation items, on the device."""
-        output, y = self._outputs(self.val)
+        output, y = self._outputs(self.val, self.val_shapes)
         loss = self.task.losses(output, y).sum() / self.task.known(y).sum().clamp(min=1)
         return torch.cat([loss.double().view(1), self.task.measures(self.task.predicted(output), y)])
 
     @torch.no_grad()
-    def _outputs(self, items: Tensor) -> tuple[Tensor, Tensor]:
+    def _outputs(self, items: Tensor, shapes: Sequence[int | None] | None = None) -> tuple[Tensor, Tensor]:
         """With the weights that would be kept, and with the targets; all of them in every process."""
         self.module.eval()
-        size = self.recipe.batch_size
-        if self.fabric.device.type == "cuda":
-            size = max(size, EVALUATED_AT_ONCE)
         with _weights_of(self.run):
-            steps = self.examples.steps(items, size)
+            steps = self.examples.steps(items, self._evaluated_at_once, shapes=shapes)
             pairs = [(_rows(self.module(step.inputs), step.rows), step.y) for step in steps]
         return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
+
+    @property
+    def _evaluated_at_once(self) -> int:
+        on_gpu = self.fabric.device.type == "cuda"
+        return max(self.recipe.batch_size, EVALUATED_AT_ONCE) if on_gpu else self.recipe.batch_size
 
     def next_order(self) -> Tensor:
         """The training items of the next epoch, the same in all processes; in one step their order does not matter."""

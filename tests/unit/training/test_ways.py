@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from lanczosnet.graphs import split
+from lanczosnet.models import MPNN
+from lanczosnet.models.edge_blocks import DEVIATIONS
 from lanczosnet.training import architecture_for, examples, recipe, task_of, together, ways
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
@@ -88,6 +90,26 @@ def test_replayed_steps_are_the_steps_that_would_be_called(functions, monkeypatc
         assert widths - {None}
     else:
         assert widths == {None}
+
+
+def test_replayed_steps_on_packed_edges_have_few_shapes(functions, monkeypatch) -> None:
+    expected, called = trained("mpnn", replays=False)
+    assert called.examples.blocks is None  # lists of edges
+    monkeypatch.setattr(MPNN, "blocks_on_cpu", True)
+    found, trainer = trained("mpnn", replays=True)
+    assert found == pytest.approx(expected, rel=1e-5)
+    shapes = set(trainer.way.recordings)
+    assert {shape for _, shape in shapes} >= {DEVIATIONS}
+    assert shapes <= {(size, shape) for size in trainer.way.sizes for shape in (DEVIATIONS, None)}
+
+
+def test_validation_too_has_no_more_rows_than_usual(monkeypatch) -> None:
+    monkeypatch.setattr(MPNN, "blocks_on_cpu", True)
+    trainer, found = trainer_of("mpnn", replays=True), []
+    trainer.run.model.register_forward_pre_hook(lambda module, inputs: found.append(inputs[0].is_usual))
+    trainer.validate()
+    assert found == [shape is not None for shape in trainer.val_shapes]
+    assert any(found)
 
 
 def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(functions) -> None:
