@@ -137,12 +137,24 @@ class StackedLinear:
     """Linear layers of one size, one for each `[row, in]` of `[layer, row, in]`, as one product."""
 
     def __init__(self, layers: Sequence[Any]) -> None:
-        self.weight = torch.stack([layer.weight for layer in layers]).mT
+        self.weight = _Transposed.apply(torch.stack([layer.weight for layer in layers]))
         has_bias = layers[0].bias is not None
         self.bias = torch.stack([layer.bias for layer in layers]).unsqueeze(1) if has_bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         return x @ self.weight if self.bias is None else torch.baddbmm(self.bias, x, self.weight)
+
+
+class _Transposed(torch.autograd.Function):
+    """The gradient of a stack is turned back as a whole; autograd would do so with a copy for every layer."""
+
+    @staticmethod
+    def forward(ctx: Any, stack: Tensor) -> Tensor:
+        return stack.mT
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        return grads[0].mT.contiguous()
 
 
 def reset_layers(layers: nn.Sequential) -> None:

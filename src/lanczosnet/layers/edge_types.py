@@ -106,11 +106,32 @@ class WithEdgeTypes(nn.Module):
 
     def _as_one_matrix(self) -> tuple[Tensor, Tensor]:
         """The weights of all terms, one below the other, and the bias."""
-        parts = [weight.T for weight in self.simple.parameters() if weight.dim() == 2]
+        weights = [weight for weight in self.simple.parameters() if weight.dim() == 2]
         (bias,) = (bias for bias in self.simple.parameters() if bias.dim() == 1)
-        if self.typed is not None:
-            parts.append(self.typed.weight.unflatten(1, (self.typed.num_types, -1)).movedim(1, 0).flatten(0, 1))
-        return torch.cat(parts), bias
+        typed = None if self.typed is None else self.typed.weight
+        return _OneMatrix.apply(typed, *weights), bias
+
+
+class _OneMatrix(torch.autograd.Function):
+    """`[out, in]` turned, then the blocks of `[in, type x out]`, one below the other.
+
+    Gradients are turned back all at once; autograd would copy every one for itself.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, typed: Tensor | None, *weights: Tensor) -> Tensor:
+        out_channels = weights[0].shape[0]
+        ctx.num_weights, ctx.shape = len(weights), weights[0].shape
+        blocks = () if typed is None else typed.split(out_channels, 1)
+        return torch.cat([*(weight.T for weight in weights), *blocks])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        out_channels, in_channels = ctx.shape
+        blocks = grads[0].view(-1, in_channels, out_channels)
+        of_weights = blocks[: ctx.num_weights].mT.contiguous().unbind()
+        of_typed = blocks[ctx.num_weights :].transpose(0, 1).flatten(1) if ctx.needs_input_grad[0] else None
+        return of_typed, *of_weights
 
 
 class NodeMessages(nn.Module):

@@ -2,9 +2,12 @@ import math
 
 import pytest
 import torch
+from torch import nn
 
 from lanczosnet.filters import AnchoredFilter, MLPFilter, PowerFilter, powers, spectral_filter
+from lanczosnet.filters.spectral import StackedLinear
 from lanczosnet.krylov import matrix_function
+from operations import operations
 
 
 def test_the_equilibrium_scale_is_one_exactly_where_the_ritz_value_is(dtype) -> None:
@@ -65,3 +68,18 @@ def test_divided_differences_of_the_equilibrium_are_zero() -> None:
     differences = PowerFilter([2, math.inf]).divided_differences(torch.tensor([0.5, 1.0]))
     torch.testing.assert_close(differences[0], torch.tensor([[1.0, 1.5], [1.5, 2.0]]))
     assert differences[1].abs().max() == 0
+
+
+def test_stacked_layers_turn_their_gradients_back_at_once() -> None:
+    layers = [nn.Linear(3, 2, dtype=torch.float64) for _ in range(5)]
+    x = torch.randn(5, 4, 3, dtype=torch.float64)
+    expected = torch.stack([layer(part) for layer, part in zip(layers, x, strict=True)])
+    weights = [layer.weight for layer in layers]
+    gradients = torch.autograd.grad(expected.square().sum(), weights)
+    found = StackedLinear(layers)(x)
+    torch.testing.assert_close(found, expected)
+    loss = found.square().sum()
+    counts = operations(loss.backward)
+    assert counts["clone"] == 1
+    assert counts["copy_"] == 0
+    torch.testing.assert_close([weight.grad for weight in weights], list(gradients))

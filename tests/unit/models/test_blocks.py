@@ -406,3 +406,13 @@ def test_two_graphs_in_a_block_are_the_same_as_two_blocks(name: str, options: di
         results.append((out, [p.grad.clone() for p in chosen.parameters() if p.grad is not None]))
     assert inputs.mask.shape == (len(numbers) // 2, width)
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("num_edge_types", [0, 3])
+@pytest.mark.parametrize("name", ["gcn", "chebynet", "graphsage", "lanczosnet"])
+def test_gradients_of_weights_are_not_copied_one_by_one(name: str, num_edge_types: int) -> None:
+    model = network(name, num_edge_types=num_edge_types)
+    graphs = in_float64(molecules())
+    blocks = model.prepare_all(graphs).gather(torch.arange(len(graphs)), same_shape=True)
+    loss = model(blocks).square().sum()
+    assert operations(loss.backward)["copy_"] == 0
