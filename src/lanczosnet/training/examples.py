@@ -84,7 +84,7 @@ class OneGraph:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = {1: prepared(model, on_device, validate=True)}
         if copies > 1:
-            together = Batch.from_data_list([_without_targets(on_device)] * copies)
+            together = Batch.from_data_list([on_device] * copies)
             self.inputs[copies] = prepared(model, together, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
 
@@ -208,15 +208,6 @@ class ManyGraphs:
 def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
     prepare = getattr(model, "prepare", None)
     return data if prepare is None else prepare(data, validate=validate)
-
-
-def _without_targets(data: Data) -> Data:
-    """What a model may look at, and what batches do not have to copy."""
-    kept = copy(data)
-    for key in ("y", "train_mask", "val_mask", "test_mask", "labelled"):
-        if key in kept:
-            del kept[key]
-    return kept
 
 
 def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
