@@ -177,9 +177,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
     parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
     parser.add_argument("--align", type=int, default=examples.ALIGNED_TO, help="numbers that a row is a multiple of")
-    parser.add_argument("--no-pairs", action="store_true", help="give every molecule a block of its own")
+    parser.add_argument("--pairs", action="store_true", help="let two molecules share a block, as training does not")
     options = parser.parse_args()
-    examples.ALIGNED_TO, examples.PAIRED = options.align, not options.no_pairs
+    examples.ALIGNED_TO, examples.PAIRED = options.align, options.pairs
     if options.device == "cpu":
         torch.set_num_threads(1)
     graphs = load("qm8", data_dir=options.data_dir, tasks=16)

@@ -18,7 +18,7 @@ from lanczosnet.training.tasks import targets_of
 CHECKED_AT_ONCE = 1024
 ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 # Whether two graphs of a batch share a block on a GPU, where the model allows it: three tenths less arithmetic for
-# molecules, at the price of more shapes to record. `benchmarks/qm8.py` compares both.
+# molecules, at the price of more kernels and shapes. `benchmarks/qm8.py --pairs` compares.
 PAIRED = False
 
 
