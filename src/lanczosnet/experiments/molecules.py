@@ -56,7 +56,7 @@ def _grid(
     part = {} if molecules is None else {"molecules": molecules}
     cells = {}
     for row, label, options in lines:
-        numbers = recipe_of(recipe, "graph", {"stop_window": 0} | dict(row.settings) | dict(settings or {})).settings()
+        numbers = recipe_of(recipe, "graph", dict(row.settings) | dict(settings or {})).settings()
         every = dict(row.options) | dict(options)
         data = {"tasks": TASKS} | dict(row.data) | part
         cell = Cell(table, "qm8", "random", 0.8, row.model, every, recipe, numbers, label, data, SPLIT_SEED)

@@ -66,7 +66,8 @@ def test_every_option_of_every_cell_is_one_of_its_network(recipe):
     grids = [citation.grid(recipe=recipe), molecules.qm8_grid(recipe), molecules.ablation_grid(recipe)]
     for cell in [cell for grid in grids for cell in grid.cells]:
         assert set(cell.options) <= set(option_names(cell.model)), cell.name
-        assert cell.settings["stop_window"] == 0
+        follows_the_appendix = recipe == "paper" and cell.table != "citation"
+        assert cell.settings["stop_window"] == (10 if follows_the_appendix else 0), cell.name
         assert cell.settings["choose_by"] == "metric"
 
 
