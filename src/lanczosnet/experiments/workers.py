@@ -27,10 +27,13 @@ def work_in_processes(grid: Grid, path: Path, how: How, workers: int, on_look: C
             on_look()
             multiprocessing.connection.wait([p.sentinel for p in processes if p.is_alive()], SECONDS_BETWEEN_LOOKS)
     finally:
+        # All before any is waited for: on a shared GPU the end of one can fail the others, which would note that.
         for process in processes:
             if process.is_alive():
                 process.kill()  # what it has finished is on the disk
-            process.join()
+        for process in processes:
+            if process.pid is not None:
+                process.join()
     return [process.exitcode or 0 for process in processes]
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.tasks import RegressionLoss
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Recipe:
     weight_decay: float = 0.0
     epochs: int = 200
     batch_size: int = 64  # graphs per step; one large graph is always one batch
-    regression_loss: Literal["mse", "l1"] = "mse"
+    regression_loss: RegressionLoss = "mse"
     warmup_epochs: float = 0.0  # the rate rises linearly over these
     decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch
     clip_norm: float = 0.0  # of the gradient
@@ -52,7 +53,7 @@ RECIPES: dict[str, dict[str, Recipe]] = {
 NAMES = tuple(field.name for field in fields(Recipe))
 _CHOICES = {
     "optimizer": ("adam", "adamw"),
-    "regression_loss": ("mse", "l1"),
+    "regression_loss": get_args(RegressionLoss),
     "decay": ("none", "cosine"),
     "choose_by": ("metric", "loss"),
 }

@@ -19,6 +19,9 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.errors import TrainingError
 
 Level = Literal["node", "graph"]
+# Of standardised targets, squared or absolute; "mae" are absolute errors in the units of the data, which is what the
+# metric of that name averages, relative to the mean deviation of the targets.
+RegressionLoss = Literal["mse", "l1", "mae"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Regression:
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     units: tuple[str, ...] = ()
-    loss: Literal["mse", "l1"] = "mse"
+    loss: RegressionLoss = "mse"
 
     kind = "regression"
     metric = "mae"
@@ -48,7 +51,10 @@ class Regression:
             known, (y.to(output.dtype) - self._mean(output)) / self._deviation(output), output.detach()
         )
         difference = output - wanted
-        return difference.square() if self.loss == "mse" else difference.abs()
+        if self.loss == "mse":
+            return difference.square()
+        deviation = self._deviation(output)
+        return difference.abs() if self.loss == "l1" else difference.abs() * (deviation / deviation.mean())
 
     def known(self, y: Tensor) -> Tensor:
         return ~y.isnan()
@@ -137,7 +143,7 @@ Task = Regression | Classification
 _KINDS: dict[str, type[Any]] = {"regression": Regression, "classification": Classification}
 
 
-def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: Literal["mse", "l1"] = "mse") -> Task:
+def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: RegressionLoss = "mse") -> Task:
     """The task that a data set poses, scaled by its training items."""
     y = targets_of(data)
     level: Level = "graph" if isinstance(data, PackedGraphs) else "node"
@@ -186,7 +192,7 @@ def from_description(description: dict[str, Any]) -> Task:
     return _KINDS[description["kind"]](**fields)
 
 
-def with_loss(task: Task, loss: Literal["mse", "l1"]) -> Task:
+def with_loss(task: Task, loss: RegressionLoss) -> Task:
     return replace(task, loss=loss) if isinstance(task, Regression) else task
 
 

@@ -30,6 +30,14 @@ def test_unknown_targets_count_neither_in_loss_nor_metric_nor_gradient(loss):
     assert task.by_target(output.detach(), y) == {"a": 2.0, "b": 5.0}
 
 
+def test_the_loss_in_units_weighs_targets_as_the_metric_does():
+    task = Regression("graph", ("a", "b"), (0.0, 10.0), (1.0, 3.0), loss="mae")
+    y = torch.tensor([[1.0, 16.0], [3.0, 4.0]])
+    output = torch.zeros(2, 2)
+    measured = task.metrics(task.predicted(output), y)["mae"]
+    assert float(task.losses(output, y).mean()) == pytest.approx(measured / 2.0)  # the mean of the deviations
+
+
 def test_targets_are_standardised_by_the_training_items_and_metrics_are_in_their_own_units():
     data = packed_molecules()
     train = torch.arange(30)
