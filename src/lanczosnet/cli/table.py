@@ -70,6 +70,7 @@ def table(
         Path | None,
         typer.Option(help="qm8, ablation: leave the model with the lowest validation error in this directory."),
     ] = None,
+    halved: Annotated[bool, typer.Option("--halved", help="--save-best: weights of 16 bits.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -112,6 +113,8 @@ def table(
     _check_form(form)
     if name == "citation" and (figure or save_best):
         raise typer.BadParameter("the runs of the table citation keep neither learning curves nor models")
+    if halved and not save_best:
+        raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
@@ -131,7 +134,7 @@ def table(
         lines = _lines_of(grid, store)
         _draw(lines, figure)
         if save_best is not None:
-            _save_best(lines, store, save_best)
+            _save_best(lines, store, save_best, halved)
         _finish(selection, grid, store, form, as_json, is_whole)
 
 
@@ -252,10 +255,10 @@ def _draw(lines: "list[Line]", path: Path | None) -> None:
     typer.echo(f"learning curves of {draw_curves(lines, TITLES, path)} runs in {path}", err=True)
 
 
-def _save_best(lines: "list[Line]", store: Path, folder: Path) -> None:
+def _save_best(lines: "list[Line]", store: Path, folder: Path, halved: bool) -> None:
     from lanczosnet.experiments.store import Store, save_best
 
-    line = save_best(lines, Store(store), folder)
+    line = save_best(lines, Store(store), folder, halved=halved)
     error = line["metrics"]["val"]["mae"]
     typer.echo(f"{line['model']}, seed {line['seed']}, validation error {error:.3g}: in {folder}", err=True)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet.graphs.files import replacing
+from lanczosnet.training.saved import save_halved
 
 Line = dict[str, Any]
 
@@ -140,14 +141,17 @@ def best_of(lines: Iterable[Line]) -> dict[str, Line]:
     return best
 
 
-def save_best(lines: Iterable[Line], store: Store, folder: Path) -> Line:
-    """Copy the kept model with the lowest validation error to a directory; its line."""
+def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool = False) -> Line:
+    """Copy the kept model with the lowest validation error to a directory, if so with halved precision; its line."""
     kept = [line for line in lines if "error" not in line and (store.models / line["key"]).is_dir()]
     if not kept:
         raise StoreError(
             f"{store.folder} has kept none of these models: runs that are done are not run again. Use --out"
         )
     best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
+    if halved:
+        save_halved(store.models / best["key"], folder)
+        return best
     # config.json, without which a folder holds no model, comes last.
     for file in sorted((store.models / best["key"]).iterdir(), reverse=True):
         with replacing(folder / file.name) as temporary:

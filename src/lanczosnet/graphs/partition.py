@@ -31,15 +31,16 @@ def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: 
         S = normalized(adjacency)
         component, count = connected_components(S)
         place, size = places_within(component, count)
-        vectors = component_ritz_pairs(S, NUM_STEPS, _start(place, size, seed)).vectors[:, :num_partitions]
+        longest = int(size.max()) if len(size) else 0
+        steps = max(min(longest, NUM_STEPS), num_partitions)  # more would be padding
+        vectors = component_ritz_pairs(S, steps, _start(place, longest, seed)).vectors[:, :num_partitions]
         points = vectors / (1 + adjacency.degree()).sqrt().unsqueeze(-1)
         cluster = _kmeans(points, component, count, num_partitions)
         return torch.where((size > num_partitions)[component], cluster, 0)
 
 
-def _start(place: Tensor, size: Tensor, seed: int) -> Tensor:
+def _start(place: Tensor, longest: int, seed: int) -> Tensor:
     """For every component the beginning of the same random sequence, so that it does not depend on the batch."""
-    longest = int(size.max()) if len(size) else 0
     return torch.from_numpy(np.random.default_rng(seed).standard_normal(longest)).to(place.device)[place]
 
 

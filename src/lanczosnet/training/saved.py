@@ -48,18 +48,32 @@ class TrainedModel:
 
 def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:
     """Write the model directory; each file appears whole, and the configuration, written last, names its weights."""
-    folder.mkdir(parents=True, exist_ok=True)
     weights = {key: value.detach().to("cpu", copy=True).contiguous() for key, value in network.state_dict().items()}
-    with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary)
     config = {
         "format": FORMAT,
         "architecture": architecture.described(),
         "task": described(task),
         **about,
         "versions": versions(),
-        "weights": sha256_of(folder / WEIGHTS),
     }
+    _write(folder, weights, config)
+
+
+def save_halved(source: Path, folder: Path) -> None:
+    """Copy a model directory with weights of 16 bits, half as large; networks read from it compute as before."""
+    config, weights = read_config(source), load_file(source / WEIGHTS)
+    halved = {key: value.half() if value.is_floating_point() else value for key, value in weights.items()}
+    for key, value in halved.items():
+        if not value.isfinite().all():
+            raise TrainingError(f"{source / WEIGHTS}: {key} is too large for 16 bits; keep the model as it is")
+    _write(folder, halved, config)
+
+
+def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / WEIGHTS) as temporary:
+        save_file(weights, temporary)
+    config = config | {"weights": sha256_of(folder / WEIGHTS)}
     with replacing(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 

@@ -287,6 +287,13 @@ def test_runs_on_molecules_have_learning_curves_and_leave_models(store, tmp_path
     config = load(tmp_path / "best").config
     assert config["training"]["seed"] == best["seed"]
     assert config["result"]["metrics"] == best["metrics"]
+    assert save_best(lines, store, tmp_path / "halved", halved=True) == best
+    whole, halved = (load(tmp_path / name) for name in ("best", "halved"))
+    sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("best", "halved")]
+    assert sizes[1] < 0.75 * sizes[0]
+    assert {weight.dtype for weight in halved.network.state_dict().values()} == {torch.float32}
+    difference = halved.predict(packed_molecules()).values - whole.predict(packed_molecules()).values
+    assert 0 < abs(difference).max() < 1e-2
 
 
 def test_models_that_were_not_kept_cannot_be_saved(store, tmp_path, monkeypatch):

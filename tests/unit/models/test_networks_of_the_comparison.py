@@ -8,7 +8,7 @@ from torch_geometric.nn import ChebConv, GATConv, GatedGraphConv, GCNConv, MFCon
 from torch_geometric.utils import to_dense_adj
 
 from graph_builders import complete_edges, generator, path_edges, random_edges
-from lanczosnet.graphs import AddPartition
+from lanczosnet.graphs import AddPartition, partition
 from lanczosnet.models import DCNN, GAT, GCN, GCNFP, GGNN, GPNN, MPNN, ChebyNet, GraphSAGE
 from lanczosnet.models.common import edge_inputs
 from lanczosnet.models.graph_sage import sample_neighbors
@@ -275,6 +275,16 @@ def test_the_partition_is_deterministic_and_the_seed_acts_on_large_graphs_alone(
     first, same, other = (AddPartition(8, seed=seed)(large.clone()).partition for seed in (0, 0, 1))
     assert first.equal(same)
     assert not first.equal(other)
+
+
+def test_small_graphs_are_not_given_more_lanczos_steps_than_nodes(monkeypatch) -> None:
+    asked = []
+    found = partition.component_ritz_pairs
+    monkeypatch.setattr(partition, "component_ritz_pairs", lambda S, k, q: asked.append(k) or found(S, k, q))
+    AddPartition(3)(Data(edge_index=path_edges(10), num_nodes=10))
+    AddPartition(3)(Data(edge_index=path_edges(2), num_nodes=2))
+    AddPartition(3)(Data(edge_index=path_edges(200), num_nodes=200))
+    assert asked == [10, 3, partition.NUM_STEPS]
 
 
 def test_every_component_is_partitioned_by_itself_and_small_ones_stay_whole() -> None:
