@@ -60,7 +60,7 @@ class Selection:
         kind = "" if protocol == "paper" else f"{protocol}-"
         return f"{self.table}-{kind}{self.recipe or 'paper'}"
 
-    def grid(self) -> "Grid":
+    def grid(self, precision: str) -> "Grid":
         from lanczosnet.experiments import citation, molecules
 
         make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
@@ -68,7 +68,7 @@ class Selection:
             recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
         )
         _check_options(self.options, {cell.model for cell in grid.cells})
-        return grid.with_options(self.options, self.data_options)
+        return grid.with_options(self.options, self.data_options, precision)
 
     def layout(self, recipe: str) -> "Layout":
         from lanczosnet.experiments import citation, molecules

@@ -123,11 +123,11 @@ def table(
         _print(selection, lines, form, as_json)
         _draw(lines, figure)
     elif dry_run:
-        _list(share(selection.grid(), shard), store, as_json)
+        _list(share(selection.grid(precision), shard), store, as_json)
     else:
         check_device(device)
-        grid = share(selection.grid(), shard)
-        how = {"device": device, "precision": precision, "data_dir": data_dir, "together": together}
+        grid = share(selection.grid(precision), shard)
+        how = {"device": device, "data_dir": data_dir, "together": together}
         how |= {"keep_models": save_best is not None}
         with _told_how_to_go_on(store):
             is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)

@@ -28,6 +28,7 @@ TITLES = {
 }
 # Kinds of splits that earlier versions made by another rule: in a key, so that results of the two are never mixed.
 SPLIT_RULES = {"uniform": "rounded to nearest"}
+PRECISION = "32-true"  # that of the tables; keys name any other
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Cell:
     label: str = ""  # what tells cells of one network apart
     data_options: Mapping[str, Any] = field(default_factory=dict)
     split_seed: int | None = None  # where all runs share one split; else every run's split has its own seed
+    precision: str = PRECISION
 
     @property
     def name(self) -> str:
@@ -78,10 +80,11 @@ class Cell:
             "options": dict(self.options),
             "recipe": self.recipe,
             "settings": dict(self.settings),
+            "precision": self.precision,
         }
 
     def _identity(self) -> dict[str, Any]:
-        """Settings that are as by default are left out, so that one which a later version adds changes no key."""
+        """What is as by default is left out, so that a setting which a later version adds changes no key."""
         plain, rule = Recipe().settings(), SPLIT_RULES.get(self.split)
         return {
             "dataset": self.dataset,
@@ -93,6 +96,7 @@ class Cell:
             "options": dict(self.options),
             "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
             **({"split_rule": rule} if rule else {}),
+            **({"precision": self.precision} if self.precision != PRECISION else {}),
         }
 
 
@@ -119,10 +123,17 @@ class Grid:
     def runs_of(self, cell: Cell) -> list[Run]:
         return [cell.run(seed) for seed in self.seeds]
 
-    def with_options(self, options: Mapping[str, Any], data_options: Mapping[str, Any]) -> "Grid":
-        """A trial of other options of the networks and of their data than the rows have."""
+    def with_options(
+        self, options: Mapping[str, Any], data_options: Mapping[str, Any], precision: str = PRECISION
+    ) -> "Grid":
+        """A trial of other options of the networks and of their data than the rows have, or of another precision."""
         cells = (
-            replace(cell, options={**cell.options, **options}, data_options={**cell.data_options, **data_options})
+            replace(
+                cell,
+                options={**cell.options, **options},
+                data_options={**cell.data_options, **data_options},
+                precision=precision,
+            )
             for cell in self.cells
         )
         return Grid(tuple(cells), self.seeds)

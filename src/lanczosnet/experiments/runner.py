@@ -33,7 +33,6 @@ class How:
     """How a grid is worked on; none of it changes a result by more than rounding."""
 
     device: str = "auto"
-    precision: str = "32-true"
     data_dir: Path | None = None
     together: int = 10  # seeds of one cell that a GPU trains at once
     keep_models: bool = False  # leave a model directory of every run in the store
@@ -49,8 +48,10 @@ def work(
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> None:
     """Do every run of the grid that is neither done nor another worker's; each line is on the disk at once."""
-    fabric = fabric_for(how.device, how.precision)
-    for runs in _groups(grid, how.together if fabric.device.type == "cuda" else 1):
+    fabrics = {precision: fabric_for(how.device, precision) for precision in {c.precision for c in grid.cells}}
+    on_gpu = any(fabric.device.type == "cuda" for fabric in fabrics.values())
+    for runs in _groups(grid, how.together if on_gpu else 1):
+        fabric = fabrics[runs[0].cell.precision]
         pending = pending_of(runs, store, how.retry_before)
         if not pending:
             continue
@@ -131,7 +132,6 @@ def _line(run: Run, trial: Trial, fabric: "Fabric", how: How, seconds: float) ->
         "seed": run.seed,
         "seconds": round(seconds, 3),
         "hardware": hardware(fabric.device.type),
-        "precision": how.precision,
         "versions": versions(),
         "commit": commit(),
         "finished_at": datetime.now(UTC).isoformat(timespec="microseconds"),

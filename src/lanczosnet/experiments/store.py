@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet.graphs.files import replacing
-from lanczosnet.training.saved import save_halved
 
 Line = dict[str, Any]
 
@@ -150,6 +149,8 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool
         )
     best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
     if halved:
+        from lanczosnet.training.saved import save_halved  # loads torch
+
         save_halved(store.models / best["key"], folder)
         return best
     # config.json, without which a folder holds no model, comes last.

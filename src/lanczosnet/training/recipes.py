@@ -5,7 +5,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.tasks import RegressionLoss
+
+# Of standardised targets, squared or absolute; "mae" are absolute errors in the units of the data, which is what the
+# metric of that name averages, relative to the mean deviation of the targets.
+RegressionLoss = Literal["mse", "l1", "mae"]
 
 
 @dataclass(frozen=True)

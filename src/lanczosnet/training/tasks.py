@@ -17,11 +17,9 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.recipes import RegressionLoss
 
 Level = Literal["node", "graph"]
-# Of standardised targets, squared or absolute; "mae" are absolute errors in the units of the data, which is what the
-# metric of that name averages, relative to the mean deviation of the targets.
-RegressionLoss = Literal["mse", "l1", "mae"]
 
 
 @dataclass(frozen=True)

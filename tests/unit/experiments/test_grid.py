@@ -1,6 +1,8 @@
 """Grids: which cells a table has, and what the key of a run is made of."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -80,6 +82,7 @@ CHANGES = [
     {"options": {"hidden_channels": 32}},
     {"settings": {"epochs": 100}},
     {"split_seed": 0},
+    {"precision": "bf16-mixed"},
 ]
 
 
@@ -219,3 +222,10 @@ def test_the_modern_rows_of_qm8_have_their_own_sizes():
         assert cell.options["residual"]
         assert cell.options["normalization"] == "layer"
         assert cell.settings["batch_size"] == 128
+
+
+def test_a_table_is_listed_without_loading_torch():
+    code = (
+        "import sys; from lanczosnet.experiments import citation, molecules, store; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
