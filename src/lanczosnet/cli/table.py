@@ -275,6 +275,7 @@ def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) 
     shown = Table.from_records(selection.layout(recipe).filled(lines))
     if as_json:
         facts = {"title": shown.title, "notes": shown.notes, "runs": shown.runs, "failed": shown.failed}
+        facts |= {"conclusions": shown.conclusions()} if shown.claims else {}
         typer.echo(json.dumps(facts | {"seconds": shown.seconds, "cells": as_rows(shown)}, indent=2))
     else:
         typer.echo(render(shown, form), nl=False)

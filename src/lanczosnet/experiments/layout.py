@@ -29,6 +29,15 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What the paper concludes from two of its rows; both have one column."""
+
+    text: str
+    better: tuple[str, ...]  # the rows
+    worse: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Layout:
     """A table without its numbers."""
 
@@ -37,6 +46,7 @@ class Layout:
     places: tuple[Place, ...]
     digits: int
     higher_is_better: bool
+    claims: tuple[Claim, ...] = ()
 
     def filled(self, lines: Iterable[Line]) -> dict[str, Any]:
         """The table as plain data; rows and columns without any line are left out."""
@@ -57,6 +67,7 @@ class Layout:
             "digits": self.digits,
             "higher_is_better": self.higher_is_better,
             "cells": [_record(place, here) for place, here in kept],
+            "claims": [_compared(claim, {place.row: (place, here) for place, here in kept}) for claim in self.claims],
             "notes": _notes(list(used.values()), outdated),
             "runs": len(used),
             "failed": sum("error" in line for line in used.values()),
@@ -89,6 +100,19 @@ def _record(place: Place, lines: list[Line]) -> dict[str, Any]:
         "failed": len(lines) - len(good),
         "references": [vars(reference) for reference in place.references],
     }
+
+
+def _compared(claim: Claim, rows: Mapping[tuple[str, ...], tuple[Place, list[Line]]]) -> dict[str, Any]:
+    """Both rows' values of every seed that both have; the numbers that the paper compared."""
+    sides, published = [], []
+    for row in (claim.better, claim.worse):
+        place, lines = rows.get(row, (None, []))
+        sides.append({line["seed"]: place.value(line) for line in lines if place and "error" not in line})
+        published += [reference.mean for reference in place.references[:1]] if place else []
+    seeds = sorted(sides[0].keys() & sides[1].keys())
+    pairs = [[side[seed] for side in sides] for seed in seeds]
+    names = {"text": claim.text, "better": claim.better[0], "worse": claim.worse[0]}
+    return names | {"pairs": pairs, "published": published}
 
 
 def _notes(lines: list[Line], outdated: int) -> list[str]:

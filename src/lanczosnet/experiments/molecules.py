@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen
-from lanczosnet.experiments.layout import Layout, Place, Reference
+from lanczosnet.experiments.layout import Claim, Layout, Place, Reference
 from lanczosnet.experiments.published import published
 from lanczosnet.experiments.rows import Row, row_with
 from lanczosnet.experiments.rows import row as row_of
@@ -112,6 +112,21 @@ def qm8_layout(recipe: str = "paper") -> Layout:
     return Layout("Table 2: mean absolute error x 1e-3 on QM8", ("network",), tuple(places), 2, False)
 
 
+# What section 6.3 concludes from Table 3: text, and the rows of the lower and the higher error.
+CONCLUSIONS = (
+    ("long scales help", 3, 1),
+    ("long scales help", 3, 2),
+    ("short and long scales help more", 4, 2),
+    ("short and long scales help more", 4, 3),
+    ("10 Lanczos steps are better than 5", 6, 5),
+    ("10 Lanczos steps are better than 40", 6, 8),
+    ("a learned filter helps", 9, 4),
+    ("a deeper filter does not", 9, 10),
+    ("learned embeddings help LanczosNet", 11, 9),
+    ("learned embeddings help AdaLanczosNet more than a learned kernel", 14, 13),
+)
+
+
 def ablation_layout(recipe: str = "paper") -> Layout:
     """The validation errors of the fifteen rows."""
     heads = ("graph_kernel", "node_embedding", "spectral_filter", "short_scales", "long_scales", "lanczos_steps")
@@ -126,7 +141,9 @@ def ablation_layout(recipe: str = "paper") -> Layout:
         for number, row in enumerate(published("ablation"), start=1)
     ]
     names = ("row", "network", "kernel", "embedding", "filter", "short", "long", "K")
-    return Layout("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False)
+    row = {int(place.row[0]): place.row for place in places}
+    claims = tuple(Claim(text, row[better], row[worse]) for text, better, worse in CONCLUSIONS)
+    return Layout("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False, claims)
 
 
 def _place(

@@ -66,6 +66,8 @@ def _text(table: Table) -> str:
     rule = "-" * len("  ".join("-" * width for width in widths))
     below = [line for text in table.legend() for line in textwrap.wrap(text, 110)]
     body = [table.title, "", padded(header), rule, *map(padded, lines), "", *below, "", *table.summary()]
+    concluded = [line for text in table.conclusions() for line in textwrap.wrap(text, 110, subsequent_indent="  ")]
+    body += ["", *concluded] if concluded else []
     return "\n".join(body) + "\n"
 
 
@@ -74,7 +76,7 @@ def _markdown(table: Table) -> str:
     rule = ["---"] * len(table.heads) + ["---:"] * len(table.columns)
     lines = (header, rule, *_lines(table, PLUS_MINUS))
     rows = ["| " + " | ".join(map(str.strip, line)) + " |" for line in lines]
-    after = "\n".join(f"- {text}" for text in (*table.legend(), *table.summary()))
+    after = "\n".join(f"- {text}" for text in (*table.legend(), *table.summary(), *table.conclusions()))
     return f"**{table.title}**\n\n" + "\n".join(rows) + "\n\n" + after + "\n"
 
 
@@ -92,6 +94,7 @@ def _latex(table: Table) -> str:
         return " & ".join(_escaped(cell.strip()) for cell in cells) + r" \\"
 
     shape = "l" * len(table.heads) + "r" * len(table.columns)
+    caption = " ".join([f"{table.title}.", *table.legend(), *table.summary(), *table.conclusions()])
     return (
         "\n".join(
             [
@@ -104,7 +107,7 @@ def _latex(table: Table) -> str:
                 *(line(cells) for cells in _lines(table, r"$\pm$")),
                 r"\hline",
                 r"\end{tabular}",
-                rf"\caption{{{_escaped(' '.join([f'{table.title}.', *table.legend(), *table.summary()]))}}}",
+                rf"\caption{{{_escaped(caption)}}}",
                 r"\end{table}",
             ]
         )

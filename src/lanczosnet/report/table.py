@@ -81,6 +81,52 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What the paper concludes from two rows, tested on ours seed by seed."""
+
+    text: str
+    better: str  # the names of the rows
+    worse: str
+    pairs: tuple[tuple[float, float], ...]  # their values for every seed
+    published: tuple[float, float]
+    higher_is_better: bool
+
+    @cached_property
+    def gains(self) -> Cell:
+        sign = 1.0 if self.higher_is_better else -1.0
+        return Cell(tuple(sign * round(better - worse, 9) for better, worse in self.pairs))
+
+    @cached_property
+    def p_value(self) -> float | None:
+        """Two-sided, of a paired t test."""
+        if self.gains.mean is None:
+            return None
+        return Comparison("none", 0.0, None, None, self.gains, higher_is_better=True).p_value
+
+    @property
+    def verdict(self) -> str:
+        if self.gains.mean is None:
+            return "not run"
+        if self.p_value is None or self.p_value >= LEVEL:
+            return "not decided"
+        return "holds" if self.gains.mean > 0 else "the opposite holds"
+
+    def sentence(self, digits: int) -> str:
+        """The verdict and its numbers."""
+        said = f"{self.text}: {self.verdict}"
+        if self.gains.mean is None:
+            return f"{said}."
+        ours, theirs = (statistics.mean(side) for side in zip(*self.pairs, strict=True))
+        gain = f"{self.gains.mean:+.{digits}f}"
+        gain += "" if self.gains.deviation is None else f" ± {self.gains.deviation:.{digits}f}"
+        p_value = "" if self.p_value is None else f", p = {self.p_value:.2g}"
+        return (
+            f"{said}. Row {self.better} has {ours:.{digits}f}, row {self.worse} {theirs:.{digits}f}, a gain of {gain} "
+            f"({len(self.pairs)} seeds{p_value}); published {' and '.join(f'{x:.{digits}f}' for x in self.published)}."
+        )
+
+
+@dataclass(frozen=True)
 class Table:
     """A table as `lanczosnet.experiments` describes it."""
 
@@ -96,6 +142,7 @@ class Table:
     runs: int
     failed: int
     seconds: float
+    claims: tuple[Claim, ...] = ()
 
     @classmethod
     def from_records(cls, data: Mapping[str, Any]) -> "Table":
@@ -121,6 +168,13 @@ class Table:
             runs=data["runs"],
             failed=data["failed"],
             seconds=data["seconds"],
+            claims=tuple(
+                Claim(
+                    **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
+                    higher_is_better=data["higher_is_better"],
+                )
+                for claim in data.get("claims", ())
+            ),
         )
 
     def names_of(self, row: tuple[str, ...]) -> list[str]:
@@ -157,6 +211,13 @@ class Table:
             texts.append(f"{text}.")
         failed = f", of which {self.failed} failed" if self.failed else ""
         return [*texts, f"{self.runs} runs{failed}; {duration(self.seconds)} of training in total."]
+
+    def conclusions(self) -> list[str]:
+        """What the paper concludes from the table, and what ours says about it."""
+        if not self.claims:
+            return []
+        head = f"What the paper concludes, by a two-sided paired t test over the seeds at {LEVEL:.0%}:"
+        return [head, *(claim.sentence(self.digits) for claim in self.claims)]
 
 
 def duration(seconds: float) -> str:

@@ -105,3 +105,19 @@ def test_the_ways_of_adalanczosnet_stand_below_each_other():
     filled = molecules.qm8_layout().filled([line(cell, **metrics) for cell in grid.cells])
     rows = list(dict.fromkeys(tuple(cell["row"]) for cell in filled["cells"]))
     assert rows == [("AdaLanczosNet",), ("AdaLanczosNet, through Lanczos",)]
+
+
+def test_the_conclusions_of_the_ablation_compare_rows_over_the_seeds_that_both_have():
+    grid = molecules.ablation_grid(seeds=[1, 2, 3])
+    lines = [
+        line(run.cell, run.seed, metrics={"val": {"mae": (10.0 + run.seed) / 1000}})
+        for run in grid.runs
+        if (run.cell.label, run.seed) != ("one-hot, short 1 2 3", 2)
+    ]
+    filled = molecules.ablation_layout().filled(lines)
+    assert [(claim["better"], claim["worse"]) for claim in filled["claims"]][:2] == [("3", "1"), ("3", "2")]
+    first, second = filled["claims"][:2]
+    assert first["pairs"] == [[pytest.approx(11.0)] * 2, [pytest.approx(13.0)] * 2]
+    assert len(second["pairs"]) == 3
+    assert second["published"] == [10.54, 10.6]
+    assert molecules.ablation_layout().filled([])["claims"][0]["pairs"] == []

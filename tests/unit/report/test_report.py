@@ -191,3 +191,30 @@ def test_the_deviation_is_that_of_the_sample():
 )
 def test_durations(seconds, text):
     assert duration(seconds) == text
+
+
+def claimed(pairs, higher_is_better=False):
+    made = {"text": "long scales help", "better": "3", "worse": "2", "pairs": pairs, "published": [10.54, 10.6]}
+    return Table.from_records(RECORDS | {"claims": [made], "higher_is_better": higher_is_better, "digits": 2})
+
+
+def test_a_conclusion_is_tested_seed_by_seed():
+    pairs = [[10.0, 10.5], [11.0, 11.6], [10.5, 11.2]]
+    head, sentence = claimed(pairs).conclusions()
+    p_value = stats.ttest_rel(*zip(*pairs, strict=True)).pvalue
+    assert head == "What the paper concludes, by a two-sided paired t test over the seeds at 5%:"
+    assert sentence == (
+        "long scales help: holds. Row 3 has 10.50, row 2 11.10, a gain of +0.60 ± 0.10 "
+        f"(3 seeds, p = {p_value:.2g}); published 10.54 and 10.60."
+    )
+    assert claimed(pairs, higher_is_better=True).claims[0].verdict == "the opposite holds"
+    assert claimed([[10.0, 10.5], [11.0, 10.6]]).claims[0].verdict == "not decided"
+    assert claimed([[10.0, 10.5]]).claims[0].verdict == "not decided"
+    assert claimed([]).conclusions()[1] == "long scales help: not run."
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex"])
+def test_conclusions_stand_below_the_table(form):
+    text = " ".join(render(claimed([[10.0, 10.5], [11.0, 11.6]]), form).split())
+    assert "long scales help: " in text
+    assert "long scales" not in render(Table.from_records(RECORDS), form)
