@@ -45,7 +45,7 @@ bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/blocks.py
-	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500
+	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500 --models lanczosnet adalanczosnet
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

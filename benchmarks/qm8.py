@@ -1,4 +1,4 @@
-"""Epochs of QM8 at the published sizes: `python benchmarks/qm8.py --data-dir FOLDER [--device cpu --molecules 500]`.
+"""Epochs of QM8 at the published sizes: `python benchmarks/qm8.py --data-dir FOLDER [--molecules 500 --models gcn]`.
 
 An epoch is all training molecules in batches of 64, and the validation molecules after it. Beside its time stand the
 arithmetic of its products as PyTorch counts it (padding included), per second, and the share of the time that this
@@ -24,6 +24,7 @@ from torch_geometric.nn import GCNConv
 from training import PlainNetwork, plain_epoch
 
 from lanczosnet.experiments import row
+from lanczosnet.experiments.grid import TITLES
 from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
@@ -39,6 +40,7 @@ ROWS = {
     "adalanczosnet": "AdaLanczosNet, exact",
     "adalanczosnet/lanczos": "AdaLanczosNet, through Lanczos",
     "adalanczosnet/published": "AdaLanczosNet, published filter",
+    **{model: title for model, title in TITLES.items() if "lanczos" not in model},
 }
 LARGE = {"cuda": 8192, "cpu": 1024}  # rows of the product that counts as the fastest arithmetic
 
@@ -172,7 +174,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--precision", default="32-true", choices=PRECISIONS)
     parser.add_argument("--molecules", type=int, help="so many only, for a rehearsal")
-    parser.add_argument("--models", nargs="*", default=list(ROWS)[:2], choices=list(ROWS))
+    parser.add_argument("--models", nargs="*", default=list(ROWS), choices=list(ROWS))
     parser.add_argument("--seeds", type=int, default=3, help="trained at once, for the column beside one seed's")
     parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
     parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
