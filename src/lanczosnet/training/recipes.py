@@ -30,6 +30,7 @@ class Recipe:
     consistency_warmup_epochs: float = 0.0  # that weight rises linearly over these
     temperature: float = 0.5  # below 1, the passes are drawn to a sharper answer than their mean
     confidence: float = 0.0  # nodes whose mean answer is less sure do not count in the disagreement
+    alignment: float = 0.0  # at 1, the passes are drawn to answers with the training labels' shares of classes
     stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
     patience: int = 0  # stop after so many epochs without a new best
     choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept

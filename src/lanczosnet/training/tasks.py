@@ -118,6 +118,12 @@ class Classification:
         """For each target `[item, class]`."""
         return tuple(logits.softmax(1) for logits in output.split(self._sizes, dim=1))
 
+    def shares(self, y: Tensor) -> tuple[Tensor, ...]:
+        """For each target how often each class is the known one, `[class]`."""
+        columns = zip(y.unbind(1), self._sizes, strict=True)
+        counts = [(column.unsqueeze(1) == torch.arange(size, device=y.device)).sum(0) for column, size in columns]
+        return tuple(count / count.sum().clamp(min=1) for count in counts)
+
     def measures(self, predicted: Tensor, y: Tensor) -> Tensor:
         """The mean over the targets of each one's share of right answers, where it was computed."""
         return self._accuracies(predicted, y).nanmean().view(1)

@@ -146,7 +146,7 @@ class Trainer:
         sums = [self.task.losses(_rows(view, step.rows), step.y).sum() for view in views]
         loss = sum(sums[1:], start=sums[0]) / count * self.fabric.world_size
         if self.recipe.consistency:
-            loss = loss + consistency * disagreement(self.task, views, self.recipe)
+            loss = loss + consistency * disagreement(self.task, views, step.batch_y, self.recipe)
         return loss
 
     def validate(self) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 
 from lanczosnet.models import MODELS
 from lanczosnet.training import Classification, Regression, TrainingError, architecture_for, fit, recipe, task_of
-from lanczosnet.training.consistency import disagreement, sharpened
+from lanczosnet.training.consistency import aligned, disagreement, sharpened
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.schedule import consistency_weight
@@ -15,6 +15,7 @@ from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
 TWO_CLASSES = Classification("node", ("y",), (("a", "b"),))
+LABELS = torch.tensor([[0], [1]])  # of training items: as many of either class
 
 
 def logits(*shares):
@@ -39,29 +40,65 @@ def test_the_disagreement_by_hand():
     views = [logits(0.9), logits(0.7)]  # mean 0.8, sharpened 16 / 17
     target = 16 / 17
     expected = ((0.9 - target) ** 2 + (0.7 - target) ** 2) * 2 / 2  # two classes, mean of two views
-    found = disagreement(TWO_CLASSES, views, node_recipe(temperature=0.5))
+    found = disagreement(TWO_CLASSES, views, LABELS, node_recipe(temperature=0.5))
     assert found.item() == pytest.approx(expected, rel=1e-5)
-    assert disagreement(TWO_CLASSES, [logits(0.9)] * 2, node_recipe(temperature=1.0)).item() == pytest.approx(0.0)
+    alike = disagreement(TWO_CLASSES, [logits(0.9)] * 2, LABELS, node_recipe(temperature=1.0))
+    assert alike.item() == pytest.approx(0.0)
 
 
 def test_items_that_are_not_confident_do_not_count():
     views = [logits(0.9, 0.6), logits(0.7, 0.4)]
-    sure = disagreement(TWO_CLASSES, [logits(0.9), logits(0.7)], node_recipe())
-    torch.testing.assert_close(disagreement(TWO_CLASSES, views, node_recipe(confidence=0.6)), sure)
-    assert disagreement(TWO_CLASSES, views, node_recipe()) != sure
-    assert disagreement(TWO_CLASSES, views, node_recipe(confidence=0.9)) == 0
+    sure = disagreement(TWO_CLASSES, [logits(0.9), logits(0.7)], LABELS, node_recipe())
+    torch.testing.assert_close(disagreement(TWO_CLASSES, views, LABELS, node_recipe(confidence=0.6)), sure)
+    assert disagreement(TWO_CLASSES, views, LABELS, node_recipe()) != sure
+    assert disagreement(TWO_CLASSES, views, LABELS, node_recipe(confidence=0.9)) == 0
+
+
+def test_aligned_answers_by_hand():
+    shares, mean = torch.tensor([0.25, 0.75], dtype=torch.float64), 0.6
+    answers = torch.tensor([[0.8, 0.2], [0.4, 0.6]], dtype=torch.float64)
+    for strength in (1.0, 0.5):
+        raised = [(p * (0.25 / mean) ** strength, (1 - p) * (0.75 / (1 - mean)) ** strength) for p in (0.8, 0.4)]
+        expected = [[a / (a + b), b / (a + b)] for a, b in raised]
+        torch.testing.assert_close(aligned(answers, shares, strength), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_answers_that_have_the_shares_stay():
+    answers = torch.tensor([[0.8, 0.2], [0.4, 0.6]], dtype=torch.float64)
+    torch.testing.assert_close(aligned(answers, answers.mean(0), 1.0), answers)
+
+
+def test_aligned_answers_are_finite_where_a_class_has_no_labels_or_no_answers():
+    answers = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+    found = aligned(answers, torch.tensor([0.0, 0.5, 0.5]), 1.0)
+    assert found.tolist() == [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert sharpened(found, 0.5).isfinite().all()
+
+
+def test_an_alignment_draws_to_the_shares_of_the_training_labels():
+    views = [logits(0.8, 0.4)] * 2  # mean 0.6 of the first class, of which a quarter of the labels are
+    labels = torch.tensor([[0], [1], [1], [1], [-1]])  # the last is unknown
+    chosen = node_recipe(temperature=1.0, alignment=1.0)
+    answers = torch.tensor([[0.8, 0.2], [0.4, 0.6]], dtype=torch.float64)
+    wanted = aligned(answers, torch.tensor([0.25, 0.75], dtype=torch.float64), 1.0)
+    expected = (answers - wanted).square().sum(1).mean().item()
+    assert disagreement(TWO_CLASSES, views, labels, chosen).item() == pytest.approx(expected, rel=1e-5)
+    sure = node_recipe(temperature=1.0, alignment=1.0, confidence=0.8)  # the second alone: 0.9 of the other class
+    expected = (answers - wanted).square().sum(1)[1].item()
+    assert disagreement(TWO_CLASSES, views, labels, sure).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_several_targets_are_averaged():
     both = Classification("node", ("y", "z"), (("a", "b"), ("a", "b")))
     views = [torch.cat([logits(0.9), logits(0.6)], 1), torch.cat([logits(0.7), logits(0.5)], 1)]
-    alone = [disagreement(TWO_CLASSES, [view[:, part] for view in views], node_recipe()) for part in ([0, 1], [2, 3])]
-    torch.testing.assert_close(disagreement(both, views, node_recipe()), sum(alone) / 2)
+    apart = [[view[:, part] for view in views] for part in ([0, 1], [2, 3])]
+    alone = [disagreement(TWO_CLASSES, part, LABELS, node_recipe()) for part in apart]
+    torch.testing.assert_close(disagreement(both, views, LABELS.expand(-1, 2), node_recipe()), sum(alone) / 2)
 
 
 def test_every_view_is_drawn_to_the_target_and_the_target_to_none():
     views = [logits(0.9).requires_grad_(), logits(0.7).requires_grad_()]
-    disagreement(TWO_CLASSES, views, node_recipe(temperature=0.5)).backward()
+    disagreement(TWO_CLASSES, views, LABELS, node_recipe(temperature=0.5)).backward()
     target = 16 / 17
     for view, share in zip(views, (0.9, 0.7), strict=True):
         # of (p - t)^2 + (1 - p - 1 + t)^2, halved, with t held; dp / dlogit = p (1 - p)
@@ -72,7 +109,7 @@ def test_every_view_is_drawn_to_the_target_and_the_target_to_none():
 def test_regression_is_refused():
     task = Regression("graph", ("y",), (0.0,), (1.0,))
     with pytest.raises(TrainingError, match="consistency is for classes: set consistency=0"):
-        disagreement(task, [torch.zeros(3, 1)], node_recipe(consistency=1.0))
+        disagreement(task, [torch.zeros(3, 1)], torch.zeros(3, 1), node_recipe(consistency=1.0))
     with pytest.raises(TrainingError, match="consistency=0"):
         losses_of(packed_molecules(12), consistency=1.0)
 
@@ -105,7 +142,7 @@ def test_the_loss_is_the_views_mean_and_a_weighted_disagreement():
     once = trainer_of().loss(step)
     torch.testing.assert_close(trainer.loss(step), once)  # without dropout the views are one
     output = trainer.module(step.inputs)
-    apart = disagreement(trainer.task, [output], trainer.recipe)
+    apart = disagreement(trainer.task, [output], step.batch_y, trainer.recipe)
     torch.testing.assert_close(trainer.loss(step, 0.5), once + 0.5 * apart)
 
 
@@ -122,6 +159,13 @@ def test_consistency_changes_a_run_as_far_as_its_warm_up_lets_it():
     rising = losses_of(data, views=2, consistency=1.0, consistency_warmup_epochs=1000)
     assert full[0] > without[0]
     assert rising[0] - without[0] == pytest.approx((full[0] - without[0]) / 1000, rel=0.05)
+
+
+def test_an_alignment_changes_a_run():
+    data = communities()
+    once = losses_of(data, views=2, consistency=1.0)
+    assert losses_of(data, views=2, consistency=1.0, alignment=1.0) != once
+    assert losses_of(data, views=2, consistency=1.0, alignment=0.0) == once
 
 
 def test_the_weight_rises_linearly_and_stays():

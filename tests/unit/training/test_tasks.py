@@ -77,6 +77,7 @@ def test_classes_of_several_targets_lie_side_by_side():
     assert task.by_target(task.predicted(output), y) == {"a": 1.0, "b": 0.5}
     assert task.metrics(task.predicted(output), y) == {"accuracy": 0.75}
     assert [part.shape for part in task.probabilities(output)] == [(2, 2), (2, 3)]
+    assert [part.tolist() for part in task.shares(y)] == [[0.0, 1.0], [0.5, 0.0, 0.5]]
 
 
 def test_nodes_with_classes_and_nodes_with_numbers_pose_different_tasks():
