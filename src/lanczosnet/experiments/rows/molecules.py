@@ -20,8 +20,8 @@ _LANCZOS = {
 }
 _ADAPTIVE = {"short_scales": (1, 2, 3), "long_scales": (5, 7, 10, 20, 30), "num_steps": 20}
 LARGEST = 26  # atoms of a molecule of QM8
-# The recipe `modern` on molecules: a loss that weighs targets as the metric does, and more of everything that holds the
-# network back from memorising.
+# The recipe `modern` on molecules: a loss that weighs targets as the metric does, and what keeps the network from
+# memorising them.
 _DEEPER = {"hidden_channels": 160, "normalization": "layer", "residual": True, "dropout": 0.05}
 _LONGER = {
     "batch_size": 128,
