@@ -157,6 +157,7 @@ MISTAKES = [
     (["citation", "--device", "tpu9"], 2, "none of auto"),
     (["citation", "--from", "nowhere"], 1, "no result lines in nowhere"),
     (["citation", "--merge", "nowhere"], 1, "no result lines in nowhere"),
+    (["qm8", "--halved", "--dry-run"], 2, "--halved is about the model of --save-best"),
 ]
 
 
@@ -171,6 +172,14 @@ def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, mo
     assert message in error
     assert "Traceback" not in error
     assert not os.listdir(tmp_path)
+
+
+def test_another_precision_is_another_run(tmp_path):
+    listed = [
+        invoke(*CORA, "--dry-run", "--out", tmp_path, *more).stdout for more in ([], ["--precision", "bf16-mixed"])
+    ]
+    assert listed[0] != listed[1]
+    assert listed[0] == invoke(*CORA, "--dry-run", "--out", tmp_path, "--precision", "32-true").stdout
 
 
 @pytest.mark.data

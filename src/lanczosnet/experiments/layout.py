@@ -104,15 +104,16 @@ def _record(place: Place, lines: list[Line]) -> dict[str, Any]:
 
 def _compared(claim: Claim, rows: Mapping[tuple[str, ...], tuple[Place, list[Line]]]) -> dict[str, Any]:
     """Both rows' values of every seed that both have; the numbers that the paper compared."""
-    sides, published = [], []
-    for row in (claim.better, claim.worse):
-        place, lines = rows.get(row, (None, []))
-        sides.append({line["seed"]: place.value(line) for line in lines if place and "error" not in line})
-        published += [reference.mean for reference in place.references[:1]] if place else []
-    seeds = sorted(sides[0].keys() & sides[1].keys())
-    pairs = [[side[seed] for side in sides] for seed in seeds]
-    names = {"text": claim.text, "better": claim.better[0], "worse": claim.worse[0]}
-    return names | {"pairs": pairs, "published": published}
+    both = [rows[row] for row in (claim.better, claim.worse) if row in rows]
+    sides = [{line["seed"]: place.value(line) for line in lines if "error" not in line} for place, lines in both]
+    seeds = sorted(sides[0].keys() & sides[1].keys()) if len(sides) == 2 else []
+    return {
+        "text": claim.text,
+        "better": claim.better[0],
+        "worse": claim.worse[0],
+        "pairs": [[side[seed] for side in sides] for seed in seeds],
+        "published": [place.references[0].mean for place, _ in both],
+    }
 
 
 def _notes(lines: list[Line], outdated: int) -> list[str]:

@@ -88,7 +88,7 @@ class Claim:
     better: str  # the names of the rows
     worse: str
     pairs: tuple[tuple[float, float], ...]  # their values for every seed
-    published: tuple[float, float]
+    published: tuple[float, ...]  # the numbers that the paper compared
     higher_is_better: bool
 
     @cached_property
