@@ -217,7 +217,7 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
     for name in ("model.safetensors", "metrics.jsonl", "config.json"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
     leftovers = {path.name for path in out.iterdir()} - {"model.safetensors", "metrics.jsonl", "config.json"}
-    assert all(name.endswith(".tmp") for name in leftovers)
+    assert all(name.endswith(".tmp") for name in leftovers), leftovers
 
 
 @pytest.mark.slow

@@ -19,11 +19,11 @@ VERSION = 1  # of the file format and of the featurisation; raise it whenever ei
 
 def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any]) -> None:
     """Write arrays and what they were made from; the file appears whole or not at all."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save as serialized
 
     header = {"format": FORMAT, "version": VERSION, "origin": origin, "content": _digest(arrays)}
     with replacing(path) as temporary:
-        save_file(arrays, temporary, metadata={"lanczosnet": json.dumps(header)})
+        temporary.write_bytes(serialized(arrays, {"lanczosnet": json.dumps(header)}))
 
 
 def read_cache(path: Path) -> Content:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialized
 from torch import Tensor
 
 from lanczosnet.graphs.files import replacing
@@ -81,7 +81,7 @@ class CheckpointFile:
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
         with replacing(self.path) as temporary:
-            save_file(tensors, temporary, metadata={"run": json.dumps(facts)})
+            temporary.write_bytes(serialized(tensors, {"run": json.dumps(facts)}))
         self._last = time.monotonic()
         self._took = self._last - begin
 

@@ -127,7 +127,9 @@ def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | 
         return None
     if not resume:
         raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
-    return _done(prepared, folder)
+    done = _done(prepared, folder)
+    (folder / CHECKPOINT).unlink(missing_ok=True)  # of a run that was killed between its last two steps
+    return done
 
 
 class Record:

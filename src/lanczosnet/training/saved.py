@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+from safetensors.torch import save as serialized
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -72,7 +73,7 @@ def save_halved(source: Path, folder: Path) -> None:
 def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / WEIGHTS) as temporary:
-        save_file(weights, temporary)
+        temporary.write_bytes(serialized(weights))
     config = config | {"weights": sha256_of(folder / WEIGHTS)}
     with replacing(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -1,5 +1,7 @@
 """A run that was interrupted ends as one that was not."""
 
+from pathlib import Path
+
 import pytest
 
 from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run
@@ -76,14 +78,24 @@ def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     interrupted(prepared, tmp_path, 3)
     before = (tmp_path / CHECKPOINT).read_bytes()
 
-    def torn(tensors, path, metadata):
-        path.write_bytes(b"half")
+    def torn(path, content):
+        path.write_text("half")
         raise Interrupt
 
-    monkeypatch.setattr("lanczosnet.training.checkpoint.save_file", torn)
+    monkeypatch.setattr(Path, "write_bytes", torn)
     with pytest.raises(Interrupt):
         run(prepared, tmp_path, resume=True, checkpoint_seconds=0.0)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
+
+
+def test_a_run_killed_between_its_model_and_its_end_leaves_no_checkpoint(tmp_path):
+    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    interrupted(prepared, tmp_path, 3)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    fitted = run(prepared, tmp_path, resume=True)
+    (tmp_path / CHECKPOINT).write_bytes(before)
+    assert run(prepared, tmp_path, resume=True) == fitted
+    assert not (tmp_path / CHECKPOINT).exists()
 
 
 def test_writing_takes_at_most_a_tenth_of_the_time(tmp_path, monkeypatch):
