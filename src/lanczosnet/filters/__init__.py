@@ -9,7 +9,7 @@ from lanczosnet.filters.fourier import (
     inverse_fourier_transform,
     spectral_basis,
 )
-from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_terms
+from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_sum, power_terms
 from lanczosnet.filters.scales import Scales
 from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, responses, spectral_filter
 from lanczosnet.filters.tridiagonal import (
@@ -37,6 +37,7 @@ __all__ = [
     "inverse_fourier_transform",
     "krylov_filter",
     "power_filter",
+    "power_sum",
     "power_terms",
     "powers",
     "responses",

@@ -48,6 +48,17 @@ def _horner(operator: Operator, signal: Tensor, scales: Sequence[int], weights: 
     return result
 
 
+def power_sum(operator: Operator, signal: Tensor, scales: Sequence[int]) -> Tensor:
+    """sum_s S^s X, by Horner's rule."""
+    highest = max(scales)
+    result = signal
+    for power in reversed(range(highest)):
+        result = operator @ result
+        if power in scales:
+            result = result + signal
+    return result
+
+
 def chebyshev_terms(laplacian: Operator, signal: Tensor, order: int, largest_eigenvalue: float = 2.0) -> list[Tensor]:
     """[T_0(L~) X, ..., T_{order-1}(L~) X] with the rescaled L~ = 2 L / lambda_max - I (section 2)."""
     if order < 1:

@@ -1,29 +1,28 @@
 """The convolution of AdaLanczosNet: filters on T, or on S itself where it is small, with gradients into S."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
 from lanczosnet.affinity.blocks import BlockEntries, block_entries
-from lanczosnet.filters import Scales, power_filter
+from lanczosnet.filters import Scales, power_filter, power_sum
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.krylov.setup import working_type
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 from lanczosnet.layers.blocks import BlockOperators, block_convolution
+from lanczosnet.layers.coordinates import (
+    BasisCoordinates,
+    BlockCoordinates,
+    Coordinates,
+    NodeCoordinates,
+    RaggedCoordinates,
+    SubsetCoordinates,
+)
+from lanczosnet.layers.scale_weights import by_term, num_matrices
 from lanczosnet.layers.spectrum import EdgeTypeOperators
-
-
-class Coordinates(Protocol):
-    """How a signal on the nodes becomes one of K coordinates per graph, and back."""
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        """Q^T X W_i for all i: `[..., node, in]`, `[scale, in, out]` -> `[..., scale, step, out]`."""
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        """Q Y: `[..., step, channel]` -> `[..., node, channel]`, zero on nodes outside this part of the graph."""
 
 
 class Core(NamedTuple):
@@ -35,100 +34,6 @@ class Core(NamedTuple):
 
     def decomposed(self) -> "Core":
         return self._replace(eigen=symmetric_eigen(self.matrix))
-
-
-class NodeCoordinates:
-    """Q = I: a dense batch of small graphs, as it is."""
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        return signal.unsqueeze(-3) @ weights
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        return coefficients
-
-
-class BlockCoordinates:
-    """Q = I on the small components of a sparse graph, gathered into a dense batch."""
-
-    def __init__(self, layout: BlockLayout) -> None:
-        self.layout = layout
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        # Weights before padding: features are often many, outputs few.
-        return _by_scale(self.layout.pad(_all_products(signal, weights)), len(weights))
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        return self.layout.unpad(coefficients)
-
-
-class BasisCoordinates:
-    """Lanczos vectors of one graph or of a dense batch."""
-
-    def __init__(self, basis: Tensor) -> None:
-        self.basis = basis
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        if _is_wide(weights):
-            return _by_scale(self.basis.mT @ _all_products(signal, weights), len(weights))
-        return (self.basis.mT @ signal).unsqueeze(-3) @ weights
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        return self.basis @ coefficients
-
-
-class RaggedCoordinates:
-    """Lanczos vectors of several components side by side, one step at a time to stay at node x channel memory."""
-
-    def __init__(self, basis: Tensor, segment: Tensor, num_segments: int) -> None:
-        self.vectors = basis.unsqueeze(-1).unbind(-2)
-        self.segment = segment
-        self.num_segments = num_segments
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        if _is_wide(weights):
-            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
-        return self._transformed(signal).unsqueeze(-3) @ weights
-
-    def _transformed(self, signal: Tensor) -> Tensor:
-        zeros = signal.new_zeros(self.num_segments, signal.shape[-1])
-        return torch.stack([zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors], 1)
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        steps = zip(self.vectors, coefficients.unbind(1), strict=True)
-        parts = [vector * coefficient.index_select(0, self.segment) for vector, coefficient in steps]
-        return sum(parts[1:], start=parts[0])
-
-
-class SubsetCoordinates:
-    """Some graphs of a dense batch."""
-
-    def __init__(self, inner: Coordinates, graphs: Tensor, num_graphs: int) -> None:
-        self.inner = inner
-        self.graphs = graphs
-        self.num_graphs = num_graphs
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        return self.inner.weighted(signal[self.graphs], weights)
-
-    def inverse(self, coefficients: Tensor) -> Tensor:
-        signal = self.inner.inverse(coefficients)
-        return signal.new_zeros(self.num_graphs, *signal.shape[1:]).index_put((self.graphs,), signal)
-
-
-def _is_wide(weights: Tensor) -> bool:
-    """Whether the products with all weights have fewer channels than the signal."""
-    num_scales, in_channels, out_channels = weights.shape
-    return in_channels > num_scales * out_channels
-
-
-def _all_products(signal: Tensor, weights: Tensor) -> Tensor:
-    """X W_i side by side, `[..., node, scale x out]`."""
-    return signal @ weights.movedim(0, 1).flatten(1)
-
-
-def _by_scale(products: Tensor, num_scales: int) -> Tensor:
-    """`[..., step, scale x out]` -> `[..., scale, step, out]`."""
-    return products.unflatten(-1, (num_scales, -1)).movedim(-2, -3)
 
 
 class AdaptiveSpectrum(NamedTuple):
@@ -273,6 +178,7 @@ class AdaLanczosConv(nn.Module):
         filter: maps T to one matrix per long scale (see `lanczosnet.filters.tridiagonal`); None without long scales.
         short_scales: powers of S that are multiplied out.
         num_long_scales: how many matrices the filter gives.
+        tied_scales: as in `LanczosConv`.
         num_edge_types: adds one hop per edge type.
         bias: add a bias.
         gain: of the first weights, relative to Glorot's.
@@ -291,6 +197,7 @@ class AdaLanczosConv(nn.Module):
         short_scales: Sequence[int] = (1, 2, 5),
         num_long_scales: int = 2,
         *,
+        tied_scales: bool = False,
         num_edge_types: int = 0,
         bias: bool = True,
         gain: float = 1.0,
@@ -301,17 +208,22 @@ class AdaLanczosConv(nn.Module):
         self.out_channels = out_channels
         self.short_scales = Scales(short_scales).finite
         self.filter = filter
+        self.tied_scales = tied_scales
         self.sizes = [len(self.short_scales), num_long_scales if filter is not None else 0, num_edge_types]
         if sum(self.sizes) == 0:
             raise ValueError("a convolution needs at least one short scale, long scale or edge type")
-        self.weight = nn.Parameter(torch.empty(sum(self.sizes), in_channels, out_channels))
+        self.num_scales = sum(self.sizes[:2])
+        self.weight = nn.Parameter(
+            torch.empty(num_matrices(self.num_scales, num_edge_types, tied_scales), in_channels, out_channels)
+        )
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
 
     @property
     def multiplies_first(self) -> bool:
         """Whether features meet nothing but weights, which they outnumber: then they may be `SparseFeatures`."""
-        return self.in_channels > max(1, self.sizes[1]) * self.out_channels and self.sizes[2] == 0
+        factor = 1 if self.tied_scales else max(1, self.sizes[1])
+        return self.in_channels > factor * self.out_channels and self.sizes[2] == 0
 
     def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)
@@ -322,19 +234,37 @@ class AdaLanczosConv(nn.Module):
 
     def forward(self, x: Tensor, spectrum: AdaptiveSpectrum | BlockOperators) -> Tensor:
         if isinstance(spectrum, BlockOperators):
-            return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
-        short, long, typed = self.weight.split(self.sizes)
-        parts = []
-        if len(short):
-            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
-        if len(long) and self.filter is not None:
-            for core in spectrum.cores:
-                mixed = _mixed(_filtered(self.filter, core), core.coordinates.weighted(x, long))
-                parts.append(core.coordinates.inverse(mixed))
+            return block_convolution(x, spectrum, self._by_term().flatten(0, 1), self.bias)
+        short, long, typed = self._by_term().split(self.sizes)
+        parts = self._tied(x, spectrum) if self.tied_scales else self._untied(x, spectrum, short, long)
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
         y = sum(parts[1:], start=parts[0])
         return y if self.bias is None else y + self.bias
+
+    def _untied(self, x: Tensor, spectrum: AdaptiveSpectrum, short: Tensor, long: Tensor) -> list[Tensor]:
+        parts = []
+        if len(short):
+            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
+        if self.filter is not None:
+            parts += [_long_scales(x, core, _filtered(self.filter, core), long) for core in spectrum.cores]
+        return parts
+
+    def _tied(self, x: Tensor, spectrum: AdaptiveSpectrum) -> list[Tensor]:
+        """The same where all scales have one weight: the filters of all are one."""
+        if not self.num_scales:
+            return []
+        weight = self.weight[:1] / self.num_scales
+        parts = []
+        if len(self.short_scales):
+            parts.append(power_sum(spectrum.operator, x @ weight[0], self.short_scales))
+        if self.filter is not None:
+            for core in spectrum.cores:
+                parts.append(_long_scales(x, core, _filtered(self.filter, core).sum(-3, keepdim=True), weight))
+        return parts
+
+    def _by_term(self) -> Tensor:
+        return by_term(self.weight, self.num_scales, self.tied_scales)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, short_scales={list(self.short_scales)}"
@@ -345,7 +275,8 @@ def _filtered(chosen: nn.Module, core: Core) -> Tensor:
     return chosen(core.matrix) if core.eigen is None else chosen(core.matrix, core.eigen)
 
 
-def _mixed(filters: Tensor, weighted: Tensor) -> Tensor:
-    """sum_i F_i C W_i as one product: `[..., scale, step, step]`, `[..., scale, step, out]` -> `[..., step, out]`."""
+def _long_scales(x: Tensor, core: Core, filters: Tensor, weights: Tensor) -> Tensor:
+    """Q sum_i F_i Q^T X W_i as one product, for filters `[..., scale, step, step]`."""
     wide = filters.movedim(-3, -2).flatten(-2)  # [..., step, scale x step]
-    return wide @ weighted.flatten(-3, -2).to(wide.dtype)
+    weighted = core.coordinates.weighted(x, weights)  # [..., scale, step, out]
+    return core.coordinates.inverse(wide @ weighted.flatten(-3, -2).to(wide.dtype))

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, adjacency, adjacency_by_type, normalized
-from lanczosnet.filters import Scales, power_filter, power_terms, spectral_basis, spectral_filter
+from lanczosnet.filters import Scales, power_filter, power_sum, power_terms, spectral_basis, spectral_filter
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, block_convolution
+from lanczosnet.layers.scale_weights import by_term, num_matrices
 from lanczosnet.layers.spectrum import EdgeTypeOperators, GraphSpectrum
 
 
@@ -32,6 +33,7 @@ class LanczosConv(nn.Module):
         spectral_filter: "anchored" (zero where the Ritz value is), "mlp" (as published) or "power" (nothing learned).
         filter_channels: sizes of the filter's hidden layers.
         positive: make the filters positive semi-definite.
+        tied_scales: one matrix for all scales, short and long, whose terms are averaged: fewer weights for few labels.
         num_edge_types: adds one hop per edge type.
         inner_activation: applied to every block before the concatenation, which rules out the folding.
         bias: add a bias.
@@ -54,6 +56,7 @@ class LanczosConv(nn.Module):
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
+        tied_scales: bool = False,
         num_edge_types: int = 0,
         inner_activation: Callable[[Tensor], Tensor] | None = None,
         bias: bool = True,
@@ -70,20 +73,24 @@ class LanczosConv(nn.Module):
         self.inner_activation = inner_activation
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
-        self.num_terms = len(self.short_scales) + len(self.long_scales) + num_edge_types
-        if self.num_terms == 0:
+        self.tied_scales = tied_scales
+        self.num_scales = len(self.short_scales) + len(self.long_scales)
+        if self.num_scales + num_edge_types == 0:
             raise ValueError("a convolution needs at least one short scale, long scale or edge type")
         self.filter = None
         if len(self.long_scales):
             self.filter = _filter(spectral_filter, tuple(self.long_scales), filter_channels, positive)
-        self.weight = nn.Parameter(torch.empty(self.num_terms, in_channels, out_channels))
+        self.weight = nn.Parameter(
+            torch.empty(num_matrices(self.num_scales, num_edge_types, tied_scales), in_channels, out_channels)
+        )
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
 
     @property
     def multiplies_first(self) -> bool:
         """Whether features meet nothing but weights, which they outnumber: then they may be `SparseFeatures`."""
-        narrows = self.in_channels > max(1, len(self.long_scales)) * self.out_channels
+        factor = 1 if self.tied_scales else max(1, len(self.long_scales))
+        narrows = self.in_channels > factor * self.out_channels
         return narrows and self.num_edge_types == 0 and self.inner_activation is None
 
     def reset_parameters(self) -> None:
@@ -153,7 +160,7 @@ class LanczosConv(nn.Module):
         if x.shape[-1] != self.in_channels:
             raise ValueError(f"this layer takes {self.in_channels} channels, but got {x.shape[-1]}")
         if isinstance(spectrum, BlockOperators):
-            return block_convolution(x, spectrum, self.weight.flatten(0, 1), self.bias)
+            return block_convolution(x, spectrum, self._by_term().flatten(0, 1), self.bias)
         if isinstance(spectrum, BlockSpectrum):
             short, long, typed = self._weights()
             y = block_convolution(x, spectrum.known, torch.cat([short, typed]).flatten(0, 1), self.bias)
@@ -162,15 +169,33 @@ class LanczosConv(nn.Module):
         return y if self.bias is None else y + self.bias
 
     def _folded(self, x: Tensor, spectrum: GraphSpectrum) -> Tensor:
-        short, long, typed = self._weights()
-        parts = []
-        if len(short):
-            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
-        if len(long) and spectrum.basis is not None and self.filter is not None:
-            parts.append(_long_scales(x, spectrum, self.filter(spectrum.basis.values), long))
+        parts = self._tied(x, spectrum) if self.tied_scales else self._untied(x, spectrum)
+        typed = self._weights()[2]
         if len(typed) and spectrum.edge_types is not None:
             parts.append(spectrum.edge_types.convolve(x, typed))
         return sum(parts[1:], start=parts[0])
+
+    def _untied(self, x: Tensor, spectrum: GraphSpectrum) -> list[Tensor]:
+        short, long, _ = self._weights()
+        parts = []
+        if len(short):
+            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
+        if spectrum.basis is not None and self.filter is not None:
+            parts.append(_long_scales(x, spectrum, self.filter(spectrum.basis.values), long))
+        return parts
+
+    def _tied(self, x: Tensor, spectrum: GraphSpectrum) -> list[Tensor]:
+        """The same where all scales have one weight: features meet it once, before anything else."""
+        if not self.num_scales:
+            return []
+        product = x @ (self.weight[0] / self.num_scales)
+        parts = []
+        if len(self.short_scales):
+            parts.append(power_sum(spectrum.operator, product, self.short_scales))
+        if spectrum.basis is not None and self.filter is not None:
+            response = self.filter(spectrum.basis.values).sum(-1, keepdim=True)
+            parts.append(spectrum.basis.inverse(response * spectrum.basis.transform(product)))
+        return parts
 
     def _concatenated(self, x: Tensor, spectrum: GraphSpectrum) -> Tensor:
         """The twin that forms every block, for a nonlinearity before the concatenation."""
@@ -183,11 +208,14 @@ class LanczosConv(nn.Module):
             blocks += spectrum.edge_types.terms(x)
         if self.inner_activation is not None:
             blocks = [self.inner_activation(block) for block in blocks]
-        return torch.cat(blocks, -1) @ self.weight.view(-1, self.out_channels)
+        return torch.cat(blocks, -1) @ self._by_term().flatten(0, 1)
 
     def _weights(self) -> tuple[Tensor, ...]:
         """The weights of the short scales, of the long scales, and of the edge types."""
-        return self.weight.split([len(self.short_scales), len(self.long_scales), self.num_edge_types])
+        return self._by_term().split([len(self.short_scales), len(self.long_scales), self.num_edge_types])
+
+    def _by_term(self) -> Tensor:
+        return by_term(self.weight, self.num_scales, self.tied_scales)
 
     def extra_repr(self) -> str:
         scales = f"short_scales={list(self.short_scales)}, long_scales={list(self.long_scales)}"

@@ -69,7 +69,7 @@ class AdaLanczosNet(nn.Module):
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
         node_input, embedding_channels, num_edge_types, readout, normalization, residual, dropout, input_dropout,
-            node_dropout, initial_gain: as in `LanczosNet`.
+            node_dropout, initial_gain, tied_scales: as in `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -105,6 +105,7 @@ class AdaLanczosNet(nn.Module):
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
         initial_gain: float = 1.0,
+        tied_scales: bool = False,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
@@ -140,6 +141,7 @@ class AdaLanczosNet(nn.Module):
                 len(long_scales),
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
+                tied_scales=tied_scales,
             )
             for width in widths
         )

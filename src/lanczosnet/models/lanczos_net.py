@@ -55,6 +55,7 @@ class LanczosNet(nn.Module):
         node_dropout: on all features of a node at once (random propagation).
         initial_gain: of the convolutions' first weights, relative to Glorot's; small ones leave less of them in what a
             shallow network learns from few labels.
+        tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -85,6 +86,7 @@ class LanczosNet(nn.Module):
         input_dropout: float = 0.0,
         node_dropout: float = 0.0,
         initial_gain: float = 1.0,
+        tied_scales: bool = False,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
@@ -106,6 +108,7 @@ class LanczosNet(nn.Module):
                 positive=positive,
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
+                tied_scales=tied_scales,
             )
             for width in widths
         )

@@ -5,13 +5,8 @@ from graph_builders import generator, path_edges, ragged_operator, random_operat
 from lanczosnet.affinity import adjacency, connected_components, normalized
 from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
 from lanczosnet.layers import AdaLanczosConv, adaptive_spectrum
-from lanczosnet.layers.adaptive_conv import (
-    BasisCoordinates,
-    BlockCoordinates,
-    NodeCoordinates,
-    RaggedCoordinates,
-    component_plan,
-)
+from lanczosnet.layers.adaptive_conv import component_plan
+from lanczosnet.layers.coordinates import BasisCoordinates, BlockCoordinates, NodeCoordinates, RaggedCoordinates
 
 CPU = torch.device("cpu")
 
@@ -97,3 +92,19 @@ def test_a_plan_without_components_takes_the_graph_as_one() -> None:
     S = random_operator(9, torch.float64, CPU)
     assert component_plan(S, 8).num_segments == 1
     assert component_plan(S, 9).inside is None
+
+
+@pytest.mark.parametrize(("short", "num_long"), [([0, 1, 4], 2), ([2], 0), ([], 2)])
+def test_tied_scales_are_equal_weights(short, num_long) -> None:
+    S = ragged_operator(torch.float64, CPU, sizes=(3, 9, 1, 12))
+    component, count = connected_components(S)
+    spectrum = adaptive_spectrum(S, 5, component=component, num_components=count)
+    kept = SpectralTridiagonalFilter(AnchoredFilter([3, 6], (8,))) if num_long else None
+    tied = AdaLanczosConv(2, 3, kept, short, num_long, tied_scales=True).double()
+    untied = AdaLanczosConv(2, 3, kept, short, num_long).double()
+    num_scales = len(short) + num_long
+    with torch.no_grad():
+        untied.weight.copy_(tied.weight.expand(num_scales, -1, -1) / num_scales)
+    x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)
+    assert tied.weight.shape == (1, 2, 3)
+    torch.testing.assert_close(tied(x, spectrum), untied(x, spectrum))

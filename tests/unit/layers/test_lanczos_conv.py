@@ -148,3 +148,31 @@ def test_bad_inputs_say_what_was_given_and_what_to_do() -> None:
         conv(x, edges, torch.rand(edges.shape[1], generator=generator(0)))
     with pytest.raises(ValueError, match="2 edge types: pass edge_type"):
         LanczosConv(3, 4, num_edge_types=2)(x, edges)
+
+
+@pytest.mark.parametrize(("short", "long"), [([0, 1, 4], [3, math.inf]), ([2], []), ([], [3, 6])])
+@pytest.mark.parametrize("num_edge_types", [0, 2])
+@pytest.mark.parametrize("activation", [None, torch.tanh])
+def test_tied_scales_are_equal_weights(short, long, num_edge_types, activation) -> None:
+    edges, x = random_edges(12), features(12)
+    types = edges.sum(0) % 2 if num_edge_types else None
+    options = {"num_steps": 5, "num_edge_types": num_edge_types, "inner_activation": activation}
+    tied = LanczosConv(3, 4, short, long, tied_scales=True, **options)
+    untied = LanczosConv(3, 4, short, long, **options)
+    num_scales = len(short) + len(long)
+    untied.filter = tied.filter
+    with torch.no_grad():
+        untied.weight[:num_scales] = tied.weight[0] / num_scales
+        untied.weight[num_scales:] = tied.weight[1:]
+    assert len(tied.weight) == 1 + num_edge_types
+    torch.testing.assert_close(tied(x, edges, edge_type=types), untied(x, edges, edge_type=types))
+
+
+def test_tied_scales_without_scales_leave_edge_types_alone() -> None:
+    edges, x = random_edges(12), features(12)
+    types = edges.sum(0) % 2
+    torch.manual_seed(0)
+    tied = LanczosConv(3, 4, [], [], num_edge_types=2, tied_scales=True)
+    torch.manual_seed(0)
+    untied = LanczosConv(3, 4, [], [], num_edge_types=2)
+    torch.testing.assert_close(tied(x, edges, edge_type=types), untied(x, edges, edge_type=types))

@@ -87,6 +87,7 @@ LANCZOS = {
     "fewer pairs than nodes": {"num_steps": 4},
     "deep filter": {"filter_channels": (5, 4)},
     "normalised, residual": {"normalization": "layer", "residual": True},
+    "tied scales": {"tied_scales": True},
 }
 
 
@@ -108,6 +109,7 @@ ADAPTIVE = {
     "lean filter": {"tridiagonal_filter": "entrywise"},
     "no self-loops": {"exact_up_to": 12, "self_loops": False},
     "normalised, residual": {"exact_up_to": 12, "normalization": "layer", "residual": True},
+    "tied scales": {"exact_up_to": 12, "tied_scales": True},
 }
 
 
