@@ -62,7 +62,7 @@ def split_name(split: str, fraction: float | None) -> str:
 def _cell(
     dataset: str, split: str, fraction: float | None, model: str, recipe: str, settings: Mapping[str, Any]
 ) -> Cell:
-    row = row_with(recipe, "citation", model, few_labels=fraction is not None)
+    row = row_with(recipe, "citation", model, few_labels=fraction is not None, dataset=dataset)
     numbers = recipe_of(recipe, "node", {"stop_window": 0} | dict(row.settings) | dict(settings)).settings()
     data = DATA_OPTIONS | dict(row.data)
     return Cell("citation", dataset, split, fraction, model, row.options, recipe, numbers, data_options=data)

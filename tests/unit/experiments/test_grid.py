@@ -197,6 +197,17 @@ def test_a_recipe_may_have_another_row_for_few_labels():
     assert row_with("modern", "citation", "gcn", few_labels=True) is row("citation", "gcn")
 
 
+def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
+    cells = citation.grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
+    assert [cell.settings["temperature"] for cell in cells] == [0.5, 0.5, 1.0]
+    few = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed")
+    assert few is row("citation", "lanczosnet", "modern, few labels")
+    own = Row("citation", "lanczosnet", {}, variant="modern, few labels on pubmed")
+    monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
+    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed") is own
+    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora") is few
+
+
 def test_a_row_may_have_options_of_its_data(monkeypatch):
     given = {cell.model: cell.data_options for cell in citation.grid(datasets=["cora"], splits=["public"]).cells}
     assert given.pop("gat") == {"normalize": True}

@@ -29,8 +29,12 @@ def row(task: str, model: str, variant: str = "") -> Row:
     raise ValueError(f"no row for {'/'.join(filter(None, (task, model, variant)))}: choose one of {known}")
 
 
-def row_with(recipe: str, task: str, model: str, *, few_labels: bool = False) -> Row:
-    """The row that a recipe has for itself, perhaps one for few labels, or else the published one."""
-    wanted = [f"{recipe}, few labels"] if few_labels else []
+def row_with(recipe: str, task: str, model: str, *, few_labels: bool = False, dataset: str = "") -> Row:
+    """The row that a recipe has for itself, perhaps for few labels or for a data set, or else the published one.
+
+    The variants of such rows are "modern", "modern, few labels", "modern on pubmed", "modern, few labels on pubmed".
+    """
+    kinds = [f"{recipe}, few labels", recipe] if few_labels else [recipe]
+    wanted = [variant for kind in kinds for variant in (f"{kind} on {dataset}", kind)]
     own = {r.variant for r in ROWS if (r.task, r.model) == (task, model)}
-    return row(task, model, next((variant for variant in [*wanted, recipe] if variant in own), ""))
+    return row(task, model, next((variant for variant in wanted if variant in own), ""))
