@@ -1,6 +1,6 @@
 """Polynomial filters on S itself: what can be reached with a few products (section 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -36,26 +36,25 @@ def power_filter(operator: Operator, signal: Tensor, scales: Sequence[int], weig
     return sum((term @ weight for term, weight in zip(terms, weights, strict=True)), start=signal.new_zeros(()))
 
 
-def _horner(operator: Operator, signal: Tensor, scales: Sequence[int], weights: Tensor) -> Tensor:
-    """The same by Horner's rule: X W_a + S (X W_b + S (...)), every product in the output width."""
-    mixed = dict(zip(scales, (signal @ weights.movedim(0, -2).flatten(-2)).split(weights.shape[-1], -1), strict=True))
-    highest = max(scales)
-    result = mixed[highest]
-    for power in reversed(range(highest)):
-        result = operator @ result
-        if power in mixed:
-            result = result + mixed[power]
-    return result
-
-
 def power_sum(operator: Operator, signal: Tensor, scales: Sequence[int]) -> Tensor:
-    """sum_s S^s X, by Horner's rule."""
-    highest = max(scales)
-    result = signal
+    """sum_s S^s X, by max(scales) products."""
+    return _nested(operator, dict.fromkeys(scales, signal))
+
+
+def _horner(operator: Operator, signal: Tensor, scales: Sequence[int], weights: Tensor) -> Tensor:
+    """The same by Horner's rule: every product is in the output width."""
+    mixed = (signal @ weights.movedim(0, -2).flatten(-2)).split(weights.shape[-1], -1)
+    return _nested(operator, dict(zip(scales, mixed, strict=True)))
+
+
+def _nested(operator: Operator, signals: Mapping[int, Tensor]) -> Tensor:
+    """sum_s S^s X_s = X_a + S (X_b + S (...))."""
+    highest = max(signals)
+    result = signals[highest]
     for power in reversed(range(highest)):
         result = operator @ result
-        if power in scales:
-            result = result + signal
+        if power in signals:
+            result = result + signals[power]
     return result
 
 

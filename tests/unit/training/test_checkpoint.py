@@ -1,10 +1,14 @@
 """A run that was interrupted ends as one that was not."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run
+from lanczosnet.graphs import cache
+from lanczosnet.graphs.files import replacing
+from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run, saved
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.plan import CHECKPOINT
 from training_builders import packed_molecules
@@ -96,6 +100,25 @@ def test_a_run_killed_between_its_model_and_its_end_leaves_no_checkpoint(tmp_pat
     (tmp_path / CHECKPOINT).write_bytes(before)
     assert run(prepared, tmp_path, resume=True) == fitted
     assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_files_are_written_under_the_temporary_names_alone(tmp_path, monkeypatch):
+    """safetensors' own writer goes through a file of another name, which a kill would leave behind."""
+    seen = []
+
+    @contextmanager
+    def watched(target):
+        with replacing(target) as temporary:
+            number = temporary.stat().st_ino
+            yield temporary
+            seen.append((target.name, temporary.stat().st_ino == number))
+
+    for module in (checkpoint, saved, cache):
+        monkeypatch.setattr(module, "replacing", watched)
+    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    run(prepared, tmp_path, checkpoint_seconds=0.0)
+    cache.write_cache(tmp_path / "cache", {"x": np.zeros(3)}, {})
+    assert set(seen) == {(name, True) for name in (CHECKPOINT, "model.safetensors", "config.json", "cache")}
 
 
 def test_writing_takes_at_most_a_tenth_of_the_time(tmp_path, monkeypatch):

@@ -40,13 +40,14 @@ _FEW_LABELS = {
     "confidence": 0.7,
     "alignment": 1.0,
 }
-_TIED = {
+_NOISY = {
     "tied_scales": True,
     "short_scales": (0, 1, 2, 5),
     "long_scales": (30,),
     "spectral_filter": "power",
+    "node_dropout": 0.5,
+    "input_dropout": 0.5,
 }
-_NOISY = {**_TIED, "node_dropout": 0.5, "input_dropout": 0.5}
 _CAREFUL = {"short_scales": (1, 2), "long_scales": (10,), "node_dropout": 0.5, "dropout": 0.8}
 _WHY_MANY_LABELS = (
     "Chosen on four splits with 20 labels per class that leave the public test nodes out: the epoch by 500 nodes, the "
