@@ -1,7 +1,7 @@
 """The citation networks Cora, Citeseer and Pubmed from the Planetoid files."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,15 +15,21 @@ from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.pickles import read_pickle
 
 
-def citation(name: str, *, data_dir: str | Path | None = None, normalize: bool = True) -> Data:
+def citation(
+    name: str, *, data_dir: str | Path | None = None, normalize: bool | Literal["sum", "length"] = True
+) -> Data:
     """One citation network with the public split as masks, equal to PyG's `Planetoid` tensor for tensor.
 
-    `normalize` divides every feature row by its sum, as published. Citeseer's 15 nodes that the files leave out get
-    zero features and, as everywhere, class 0; `labelled` is False there, and no split but the public one can draw them.
+    `normalize` divides every feature row by its sum, as published, or by its length. Citeseer's 15 nodes that the files
+    leave out get zero features and, as everywhere, class 0; `labelled` is False there, and no split but the public one
+    can draw them.
     """
+    if normalize not in (True, False, "sum", "length"):
+        raise DataError(f"normalize must be True or 'sum', 'length' or False, but is {normalize!r}")
     paths = {part: available(file, name, data_dir) for part, file in sources.planetoid(name).items()}
     data = read_planetoid(paths)
-    data.x = normalize_rows(data.x) if normalize else data.x
+    if normalize:
+        data.x = rows_of_unit_length(data.x) if normalize == "length" else normalize_rows(data.x)
     data.name = name
     return data
 
@@ -52,6 +58,11 @@ def read_planetoid(paths: dict[str, Path]) -> Data:
 def normalize_rows(x: Tensor) -> Tensor:
     """Features whose rows sum to one; rows of zeros stay."""
     return x / x.sum(dim=-1, keepdim=True).clamp(min=1.0)
+
+
+def rows_of_unit_length(x: Tensor) -> Tensor:
+    """Rows of zeros stay."""
+    return torch.nn.functional.normalize(x, dim=-1)
 
 
 def _read_index(path: Path) -> Tensor:

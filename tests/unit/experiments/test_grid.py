@@ -199,13 +199,15 @@ def test_a_recipe_may_have_another_row_for_few_labels():
 
 def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
     cells = citation.grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
-    assert [cell.settings["temperature"] for cell in cells] == [0.5, 0.5, 1.0]
-    few = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed")
+    assert [cell.settings["temperature"] for cell in cells] == [0.3, 0.3, 1.0]
+    few = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora")
     assert few is row("citation", "lanczosnet", "modern, few labels")
-    own = Row("citation", "lanczosnet", {}, variant="modern, few labels on pubmed")
+    own = Row("citation", "lanczosnet", {}, variant="modern, few labels on cora")
     monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
-    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed") is own
-    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora") is few
+    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora") is own
+    pubmed = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed")
+    assert pubmed.data == {"normalize": "length"}
+    assert pubmed.options["num_steps"] == 60
 
 
 def test_a_row_may_have_options_of_its_data(monkeypatch):

@@ -55,6 +55,20 @@ def test_features_are_row_normalised_unless_unwanted(real_data, name):
     assert not torch.allclose(load(name, data_dir=real_data, normalize=False).x.sum(dim=1), sums)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_features_may_be_rows_of_length_one(real_data, name):
+    raw, scaled = (load(name, data_dir=real_data, normalize=normalize).x for normalize in (False, "length"))
+    assert torch.allclose(scaled * raw.norm(dim=1, keepdim=True), raw, atol=1e-5)
+    lengths = scaled.norm(dim=1)
+    assert torch.allclose(lengths[raw.any(1)], torch.ones(()), atol=1e-5)
+    assert torch.equal(load(name, data_dir=real_data, normalize="sum").x, load(name, data_dir=real_data).x)
+
+
+def test_an_unknown_way_to_normalise_lists_the_known_ones(real_data):
+    with pytest.raises(DataError, match="'sum', 'length' or False, but is 'max'"):
+        load("cora", data_dir=real_data, normalize="max")
+
+
 def test_the_nodes_that_citeseer_leaves_out_have_zero_features_and_no_label(real_data):
     data = load("citeseer", data_dir=real_data)
     missing = ~data.labelled

@@ -25,7 +25,7 @@ LARGEST = 26  # atoms of a molecule of QM8
 _DEEPER = {"hidden_channels": 160, "normalization": "layer", "residual": True, "dropout": 0.05}
 _LONGER = {
     "batch_size": 128,
-    "epochs": 100,
+    "epochs": 200,
     "learning_rate": 2e-3,
     "weight_decay": 0.1,
     "regression_loss": "mae",
