@@ -15,6 +15,27 @@ _LANCZOS_NODES = {
     "spectral_filter": "anchored",
 }
 _ADAPTIVE_NODES = {**_LANCZOS_NODES, "short_scales": (1, 2, 5), "long_scales": (10, 20), "exact_up_to": 32}
+_LANCZOS_PAPER = {**_LANCZOS_NODES, "initial_gain": 0.1}
+_WHY_LANCZOS = (
+    "The appendix has a plain MLP as the filter ('mlp'): its response at Ritz value zero passes unconverged directions "
+    "on as noise, and the network memorises. 'anchored' keeps the sizes and vanishes there. Nobody says how weights "
+    "start: at a tenth of Glorot's the validation accuracy with few labels is one to two points higher than at "
+    "Glorot's own (Cora and Citeseer, ten runs each)."
+)
+_ADAPTIVE_PAPER = {**_ADAPTIVE_NODES, "initial_gain": 0.1, "self_loops": False}
+_WHY_ADAPTIVE = (
+    "As LanczosNet's; the filter acts on the eigenvalues of T, which has a stable gradient. The affinity has no "
+    "self-loops: section 3.3 to the letter, where A has the kernel of Eq. 9 on edges and zeros elsewhere (nodes "
+    "without an edge keep theirs). The kernel compares the features themselves: with a learned f_theta of 64 units the "
+    "validation accuracy falls by 5 points on Cora's public split and by 16 with 1 % of labels (ten runs, with "
+    "self-loops). Components of up to 32 nodes are filtered exactly."
+)
+_LENGTHS = {"normalize": "length"}
+_WHY_LENGTHS = (
+    "As the other row; Pubmed's features, which are TF-IDF values and no counts, are rows of length one. On 24 other "
+    "splits (seeds from 1000) LanczosNet then finds 72.3 and 67.7 % with 0.1 and 0.05 % of the labels, with the values "
+    "as they are 70.8 and 65.8 %. On Citeseer with 0.5 and 0.3 % it loses two points, and counts stay."
+)
 # The recipe `modern` on one graph: the paper's optimizer, random propagation, and self-training.
 _VIEWS = {
     "optimizer": "adam",
@@ -91,7 +112,7 @@ _WHY_FEW_LABELS_PUBMED = (
 def _modern_rows(model: str, published: Mapping[str, Any]) -> list[Row]:
     noisy, careful, far = ({**published, **changes} for changes in (_NOISY, _CAREFUL, _FAR))
     noisy_few, noisy_far = {**noisy, "dropout": 0.8}, {**noisy, **_FAR}
-    sums, lengths = {"normalize": True}, {"normalize": "length"}
+    sums = {"normalize": True}
 
     def own(variant: str, options: Mapping[str, Any], settings: Mapping[str, Any], why: str, **data: Any) -> Row:
         return Row("citation", model, options, why, variant, settings, data)
@@ -101,7 +122,7 @@ def _modern_rows(model: str, published: Mapping[str, Any]) -> list[Row]:
         own("modern on pubmed", noisy_far, _MANY_LABELS_PUBMED, _WHY_MANY_LABELS_PUBMED, **sums),
         own("modern, few labels", careful, _FEW_LABELS, _WHY_FEW_LABELS),
         own("modern, few labels on citeseer", noisy_few, _FEW_LABELS_CITESEER, _WHY_FEW_LABELS_CITESEER),
-        own("modern, few labels on pubmed", far, _FEW_LABELS_PUBMED, _WHY_FEW_LABELS_PUBMED, **lengths),
+        own("modern, few labels on pubmed", far, _FEW_LABELS_PUBMED, _WHY_FEW_LABELS_PUBMED, **_LENGTHS),
     ]
 
 
@@ -164,29 +185,10 @@ CITATION: tuple[Row, ...] = (
         ),
         data={"normalize": True},
     ),
-    Row(
-        "citation",
-        "lanczosnet",
-        {**_LANCZOS_NODES, "initial_gain": 0.1},
-        why=(
-            "The appendix has a plain MLP as the filter ('mlp'): its response at Ritz value zero passes unconverged "
-            "directions on as noise, and the network memorises. 'anchored' keeps the sizes and vanishes there. Nobody "
-            "says how weights start: at a tenth of Glorot's the validation accuracy with few labels is one to two "
-            "points higher than at Glorot's own (Cora and Citeseer, ten runs each)."
-        ),
-    ),
-    Row(
-        "citation",
-        "adalanczosnet",
-        {**_ADAPTIVE_NODES, "initial_gain": 0.1, "self_loops": False},
-        why=(
-            "As LanczosNet's; the filter acts on the eigenvalues of T, which has a stable gradient. The affinity has "
-            "no self-loops: section 3.3 to the letter, where A has the kernel of Eq. 9 on edges and zeros elsewhere "
-            "(nodes without an edge keep theirs). The kernel compares the features themselves: with a learned f_theta "
-            "of 64 units the validation accuracy falls by 5 points on Cora's public split and by 16 with 1 % of labels "
-            "(ten runs, with self-loops). Components of up to 32 nodes are filtered exactly."
-        ),
-    ),
+    Row("citation", "lanczosnet", _LANCZOS_PAPER, _WHY_LANCZOS),
+    Row("citation", "lanczosnet", _LANCZOS_PAPER, _WHY_LENGTHS, "paper on pubmed", data=_LENGTHS),
+    Row("citation", "adalanczosnet", _ADAPTIVE_PAPER, _WHY_ADAPTIVE),
+    Row("citation", "adalanczosnet", _ADAPTIVE_PAPER, _WHY_LENGTHS, "paper on pubmed", data=_LENGTHS),
     *_modern_rows("lanczosnet", _LANCZOS_NODES),
     *_modern_rows("adalanczosnet", _ADAPTIVE_NODES),
 )
