@@ -68,7 +68,7 @@ class Layout:
             "higher_is_better": self.higher_is_better,
             "cells": [_record(place, here) for place, here in kept],
             "claims": [_compared(claim, {place.row: (place, here) for place, here in kept}) for claim in self.claims],
-            "notes": _notes(list(used.values()), outdated),
+            "notes": _notes(list(used.values()), outdated) + _fewer_seeds(kept),
             "runs": len(used),
             "failed": sum("error" in line for line in used.values()),
             "seconds": sum(line["seconds"] for line in used.values()),
@@ -114,6 +114,15 @@ def _compared(claim: Claim, rows: Mapping[tuple[str, ...], tuple[Place, list[Lin
         "pairs": [[side[seed] for side in sides] for seed in seeds],
         "published": [place.references[0].mean for place, _ in both],
     }
+
+
+def _fewer_seeds(cells: list[tuple[Place, list[Line]]]) -> list[str]:
+    """Cells that are not finished, and how many runs they have; each is named once, whatever it is measured by."""
+    most = max((len(lines) for _, lines in cells), default=0)
+    titles = [(", ".join([*place.row, place.column]), len(lines)) for place, lines in cells]
+    by_runs = {tuple(line["key"] for line in lines): title for (_, lines), title in zip(cells, titles, strict=True)}
+    some = [f"{title} {count}" for title, count in by_runs.values() if 0 < count < most]
+    return [f"Fewer seeds so far: {'; '.join(some)}."] if some else []
 
 
 def _notes(lines: list[Line], outdated: int) -> list[str]:

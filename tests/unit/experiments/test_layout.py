@@ -48,6 +48,25 @@ def test_a_failed_run_is_counted_and_not_averaged():
     assert filled["cells"][0]["failed"] == filled["failed"] == 1
 
 
+def test_cells_with_fewer_seeds_than_others_are_named():
+    grid = citation.grid(datasets=["cora"], splits=["public"], models=["gcn", "gat", "ggnn"], seeds=[0, 1])
+    count = {"gcn": 2, "gat": 1, "ggnn": 0}
+    lines = [line(run.cell, run.seed, **accuracy(0.8)) for run in grid.runs if run.seed < count[run.cell.model]]
+    notes = citation.layout().filled(lines)["notes"]
+    assert notes == ["Recipe paper, 200 epochs at most, 2 seeds.", "Fewer seeds so far: Cora, public, GAT 1."]
+
+
+def test_a_cell_that_stands_in_two_rows_is_named_once_where_it_has_fewer_seeds():
+    grid = molecules.ablation_grid(seeds=[0, 1])
+    lines = [
+        line(run.cell, run.seed, metrics={"val": {"mae": 0.01}})
+        for run in grid.runs
+        if (run.cell.key, run.seed) != (grid.cells[2].key, 1)
+    ]
+    (note,) = [note for note in molecules.ablation_layout().filled(lines)["notes"] if "Fewer" in note]
+    assert note.count("validation 1") == 1
+
+
 def test_of_two_configurations_the_one_that_ran_last_counts():
     old, new = (
         citation.grid(datasets=["cora"], splits=["public"], models=["gcn"], settings={"epochs": n}).cells[0]
