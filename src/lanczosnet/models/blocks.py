@@ -152,6 +152,8 @@ class ChannelBlocks(Blocks):
 
     matrix: Annotated[Tensor, "graph channel node node"]
 
+    can_pair = True
+
     def entered(self) -> ChannelInputs:
         return ChannelInputs(BlockOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))
 

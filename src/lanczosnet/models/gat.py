@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +19,13 @@ from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, agg
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionBlocks(ChannelBlocks):
-    """Graphs with the logarithms of how often nodes are neighbours; padding attends to itself."""
+    """Graphs with how often nodes are neighbours."""
 
-    def widened(self, multiple: int) -> Self:
-        wide, width = super().widened(multiple), self.mask.shape[1]
-        # More zeros would be more neighbours.
-        wide.matrix[..., width:] = wide.matrix[..., width:, :] = -torch.inf
-        wide.matrix.diagonal(dim1=-2, dim2=-1)[..., width:] = 0
-        return wide
+    def entered(self) -> ChannelInputs:
+        # Padding attends to itself, so that every softmax has something to choose from.
+        itself = torch.diag_embed(1 - self.mask).unsqueeze(1)
+        log_count = (self.matrix + itself).log()
+        return ChannelInputs(BlockOperators(log_count.transpose(0, 1), self.padding))
 
 
 class GAT(EdgeNetwork):
@@ -81,10 +80,7 @@ class GAT(EdgeNetwork):
 
     def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
         counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in inputs.channels], 1)
-        nodes = node_blocks(inputs.x, layout, counts.dtype)
-        # Padding attends to itself, so that every softmax has something to choose from.
-        itself = torch.diag_embed(1 - nodes["mask"]).unsqueeze(1)
-        return AttentionBlocks(**nodes, matrix=(counts + itself).log())
+        return AttentionBlocks(**node_blocks(inputs.x, layout, counts.dtype), matrix=counts)
 
     def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):

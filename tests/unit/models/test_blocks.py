@@ -339,9 +339,10 @@ def test_wider_blocks_of_attention_attend_to_nothing_more() -> None:
     wide, width = narrow.widened(8), narrow.mask.shape[1]
     assert wide.mask.shape[1] == 16
     torch.testing.assert_close(wide.matrix[..., :width, :width], narrow.matrix)
-    counts = wide.matrix.exp()
+    counts = wide.entered().channels.matrix.exp()  # [channel, graph, node, node]
     assert counts[..., :width, width:].sum() == 0
     torch.testing.assert_close(counts[..., width:, :], torch.eye(16)[width:].expand(*counts.shape[:2], -1, -1))
+    assert (counts.sum(-1) > 0).all()
 
 
 def test_blocks_without_padding_are_found_out_to_wait() -> None:
@@ -391,6 +392,10 @@ PAIRED = {
     "GCN": ("gcn", {}),
     "DCNN": ("dcnn", {}),
     "GraphSAGE": ("graphsage", {}),
+    "GGNN": ("ggnn", {}),
+    "GGNN, perceptrons": ("ggnn", {"message_channels": (5,), "aggregation": "mean"}),
+    "GPNN": ("gpnn", {}),
+    "GAT": ("gat", {}),
 }
 
 
