@@ -91,7 +91,7 @@ class Store:
         lines = best_of([line for store in (self, *others) for line in store.lines().values()])
         with replacing(self.file) as temporary:
             temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
-        for path in (*parts, *self._claims.glob("*")):  # claims of workers that were killed
+        for path in (*parts, *self._claims.glob("*"), *self.folder.glob(".*.tmp")):  # of workers that were killed
             path.unlink()
         for folder in (self._claims, self.checkpoints, self.folder):
             if folder.is_dir() and not any(folder.iterdir()):
@@ -121,12 +121,15 @@ class Store:
         if earlier and _is_alive(earlier[-1]):
             return None
         path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
+        # Written first and then given its name: a process that is killed in between leaves no claim without an owner.
+        written = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.tmp"
+        written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+            os.link(written, path)
         except FileExistsError:
             return None
-        os.write(handle, json.dumps({"host": socket.gethostname(), "process": os.getpid()}).encode())
-        os.close(handle)
+        finally:
+            written.unlink()
         return path
 
 
@@ -220,7 +223,7 @@ def _is_alive(path: Path) -> bool:
         return False
     if age > STALE:
         return False
-    owner = json.loads(text) if text.endswith("}") else {}  # empty between its creation and its first write
+    owner = json.loads(text)
     return owner.get("host") != socket.gethostname() or _exists(owner["process"])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -119,6 +120,28 @@ def test_the_claim_of_a_killed_worker_is_taken_over(tmp_path):
     with store.claiming(["k7"]) as mine, Store(tmp_path / "s").claiming(["k7"]) as other:
         assert (mine, other) == (["k7"], [])
     assert not list((tmp_path / "s" / "claims").glob("k7.*"))
+
+
+KILLED_WHILE_IT_CLAIMS = """
+import os, pathlib, signal
+def killed(*arguments, **options): os.kill(os.getpid(), signal.SIGKILL)
+{place} = killed
+with store.claiming(["a"]): pass
+"""
+
+
+@pytest.mark.parametrize("place", ["os.link", "pathlib.Path.unlink"], ids=["before", "after"])
+def test_a_worker_that_is_killed_while_it_claims_leaves_a_claim_with_an_owner_or_none(tmp_path, place):
+    worker = process(tmp_path / "s", KILLED_WHILE_IT_CLAIMS.format(place=place), "a")
+    worker.communicate()
+    assert worker.returncode == -signal.SIGKILL
+    store = Store(tmp_path / "s")
+    assert store.running() == set()
+    with store.claiming(["a"]) as mine:
+        assert mine == ["a"]
+    store.append(line("a"))
+    store.merge()
+    assert not (tmp_path / "s").exists()
 
 
 def test_a_claim_from_elsewhere_is_stale_when_it_was_not_renewed(tmp_path):
