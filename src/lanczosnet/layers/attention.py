@@ -1,5 +1,6 @@
 """Attention in padded blocks, for all channels and heads at once."""
 
+import importlib.util
 from collections.abc import Sequence
 
 import torch
@@ -7,6 +8,8 @@ from torch import Tensor
 from torch_geometric.nn import GATConv
 
 from lanczosnet.layers.blocks import BlockOperators
+
+LARGEST = 64  # nodes of a graph that one program of the kernel holds
 
 
 def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: BlockOperators) -> Tensor:
@@ -23,17 +26,46 @@ def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: Block
     one, padding = convolutions[0], log_count.padding
     num_heads = len(convolutions) * one.heads  # of all channels
     both = padding.pad(torch.nn.functional.linear(x, _states_and_energies(convolutions)))
-    states, energies = both.split([num_heads * one.out_channels, 2 * num_heads], -1)
+    found = _attended(both, log_count.matrix.transpose(0, 1), num_heads, one)
+    if one.concat:
+        return padding.unpad(found.flatten(2)) + torch.cat([layer.bias for layer in convolutions])
+    return padding.unpad(found.mean(2)) + torch.stack([layer.bias for layer in convolutions]).mean(0)
+
+
+def _attended(both: Tensor, log_count: Tensor, num_heads: int, layer: GATConv) -> Tensor:
+    """`plain_attention`, in one kernel where there is one."""
+    dropout = layer.dropout if layer.training else 0.0
+    if _fits_the_kernel(both, dropout):
+        from lanczosnet.layers.attention_kernel import AttentionOnDevice
+
+        return AttentionOnDevice.apply(both, log_count, num_heads, layer.negative_slope)
+    return plain_attention(both, log_count, num_heads, layer.negative_slope, dropout)
+
+
+def _fits_the_kernel(both: Tensor, dropout: float) -> bool:
+    is_small = both.is_cuda and both.dtype == torch.float32 and both.shape[1] <= LARGEST
+    return is_small and dropout == 0.0 and importlib.util.find_spec("triton") is not None
+
+
+def plain_attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:
+    """What every head sums up, `[graph, node, head, out_channels]`.
+
+    Args:
+        both: the states of all heads, then what these are worth as sources, then as targets,
+            `[graph, node, heads x out_channels + heads + heads]`.
+        log_count: `[graph, channel, node i, node j]`; as many heads belong to each channel.
+        num_heads: of all channels.
+        slope: of leaky ReLU.
+        dropout: of the attention.
+    """
+    states, energies = both.split([both.shape[-1] - 2 * num_heads, 2 * num_heads], -1)
     states = states.unflatten(-1, (num_heads, -1)).transpose(1, 2)  # [graph, head, node, _]
     # In this order everything from here to the product is contiguous.
     source, target = energies.unflatten(-1, (2, num_heads)).permute(2, 0, 3, 1).contiguous()  # [graph, head, node]
-    energy = torch.nn.functional.leaky_relu(target.unsqueeze(-1) + source.unsqueeze(-2), one.negative_slope)
-    energy = energy.unflatten(1, (len(convolutions), -1)) + log_count.matrix.transpose(0, 1).unsqueeze(2)
-    attention = torch.nn.functional.dropout(energy.softmax(-1), one.dropout, one.training)
-    found = attention.flatten(1, 2).to(states.dtype) @ states
-    if one.concat:
-        return padding.unpad(found.transpose(1, 2).flatten(2)) + torch.cat([layer.bias for layer in convolutions])
-    return padding.unpad(found.mean(1)) + torch.stack([layer.bias for layer in convolutions]).mean(0)
+    energy = torch.nn.functional.leaky_relu(target.unsqueeze(-1) + source.unsqueeze(-2), slope)
+    energy = energy.unflatten(1, (log_count.shape[1], -1)) + log_count.unsqueeze(2)
+    attention = torch.nn.functional.dropout(energy.softmax(-1), dropout)
+    return (attention.flatten(1, 2).to(states.dtype) @ states).transpose(1, 2)
 
 
 def _states_and_energies(convolutions: Sequence[GATConv]) -> Tensor:

@@ -21,6 +21,8 @@ from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, agg
 class AttentionBlocks(ChannelBlocks):
     """Graphs with how often nodes are neighbours."""
 
+    can_pair = False  # a program of the kernel holds one graph: a pair would be a larger tile, mostly of nothing
+
     def entered(self) -> ChannelInputs:
         # Padding attends to itself, so that every softmax has something to choose from.
         itself = torch.diag_embed(1 - self.mask).unsqueeze(1)

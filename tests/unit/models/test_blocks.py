@@ -395,7 +395,6 @@ PAIRED = {
     "GGNN": ("ggnn", {}),
     "GGNN, perceptrons": ("ggnn", {"message_channels": (5,), "aggregation": "mean"}),
     "GPNN": ("gpnn", {}),
-    "GAT": ("gat", {}),
 }
 
 

@@ -1,0 +1,52 @@
+"""The kernel of attention is the plain path, value and gradient."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from graph_builders import generator
+from lanczosnet.layers.attention import plain_attention
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+
+
+def example(num_graphs: int, width: int, num_channels: int, heads: int, out_channels: int, device: str):
+    """Random states and energies, and neighbours that always include the node itself."""
+    num_heads = num_channels * heads
+    both = torch.randn(num_graphs, width, num_heads * (out_channels + 2), generator=generator(0)).to(device)
+    counts = torch.randint(0, 3, (num_graphs, num_channels, width, width), generator=generator(1)).to(device)
+    log_count = (counts * (counts < 2) + torch.eye(width, device=device)).log()
+    return both.requires_grad_(), log_count, num_heads
+
+
+def compare_with_the_plain_path(device: str) -> None:
+    from lanczosnet.layers.attention_kernel import AttentionOnDevice
+
+    for sizes in [(2, 28, 7, 8, 16), (1, 5, 1, 1, 3), (2, 36, 2, 1, 20)]:
+        both, log_count, num_heads = example(*sizes, device)
+        weight = None
+        results = []
+        for attend in (AttentionOnDevice.apply, plain_attention):
+            found = attend(both, log_count, num_heads, 0.2)
+            weight = torch.randn(found.shape, generator=generator(2)).to(device) if weight is None else weight
+            (grad,) = torch.autograd.grad((found * weight).sum(), both)
+            results.append((found.detach(), grad))
+        torch.testing.assert_close(*results, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and Triton")
+def test_the_kernel_is_the_plain_path() -> None:
+    compare_with_the_plain_path("cuda")
+
+
+@pytest.mark.skipif(not HAS_TRITON, reason="needs Triton, whose interpreter runs kernels on a CPU")
+def test_the_kernel_is_the_plain_path_in_the_interpreter() -> None:
+    code = "import test_attention; test_attention.compare_with_the_plain_path('cpu')"
+    here = os.path.dirname(__file__)
+    paths = [here, os.path.join(here, "..", ".."), *sys.path]
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
