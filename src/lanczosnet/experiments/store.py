@@ -221,7 +221,7 @@ def _is_alive(path: Path) -> bool:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return False
-    if age > STALE:
+    if age > STALE or not text:  # earlier versions could leave a claim without an owner
         return False
     owner = json.loads(text)
     return owner.get("host") != socket.gethostname() or _exists(owner["process"])
