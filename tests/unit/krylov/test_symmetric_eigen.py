@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from graph_builders import generator, tolerance
+from interpreted import call_interpreted, needs_triton
 from lanczosnet.krylov.symmetric_eigen import LARGEST, jacobi, partners, symmetric_eigen
 
 
@@ -27,6 +28,23 @@ def test_eigenpairs_of_a_batch_are_exact_to_rounding(method, n: int, dtype: torc
     torch.testing.assert_close((vectors * values.unsqueeze(-2)) @ vectors.mT, A, atol=slack, rtol=0)
     expected = torch.linalg.eigvalsh(A.double().cpu())
     torch.testing.assert_close(values.sort(-1).values.double().cpu(), expected, atol=slack, rtol=0)
+
+
+def decompose_in_the_kernel() -> None:
+    from lanczosnet.krylov.jacobi_kernel import jacobi_on_device
+
+    for dtype in (torch.float32, torch.float64):
+        A = matrices(7, dtype, torch.device("cpu"))
+        values, vectors = jacobi_on_device(A, 9)
+        torch.testing.assert_close((vectors * values.unsqueeze(-2)) @ vectors.mT, A, atol=tolerance(dtype), rtol=0)
+        expected = torch.linalg.eigvalsh(A)
+        torch.testing.assert_close(values.sort(-1).values, expected, atol=tolerance(dtype), rtol=0)
+
+
+@pytest.mark.slow
+@needs_triton
+def test_eigenpairs_of_the_kernel_are_exact_in_the_interpreter() -> None:
+    call_interpreted(__file__, "decompose_in_the_kernel")
 
 
 def test_padding_never_mixes_with_the_rest_of_a_matrix(dtype: torch.dtype, device: torch.device) -> None:

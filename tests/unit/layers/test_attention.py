@@ -1,17 +1,11 @@
 """The kernel of attention is the plain path, value and gradient."""
 
-import importlib.util
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from graph_builders import generator
+from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.layers.attention import plain_attention
-
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 def example(num_graphs: int, width: int, num_channels: int, heads: int, out_channels: int, device: str):
@@ -23,7 +17,7 @@ def example(num_graphs: int, width: int, num_channels: int, heads: int, out_chan
     return both.requires_grad_(), log_count, num_heads
 
 
-def compare_with_the_plain_path(device: str) -> None:
+def compare_with_the_plain_path(device: str = "cpu") -> None:
     from lanczosnet.layers.attention_kernel import AttentionOnDevice
 
     for sizes in [(2, 28, 7, 8, 16), (1, 5, 1, 1, 3), (2, 36, 2, 1, 20)]:
@@ -43,10 +37,7 @@ def test_the_kernel_is_the_plain_path() -> None:
     compare_with_the_plain_path("cuda")
 
 
-@pytest.mark.skipif(not HAS_TRITON, reason="needs Triton, whose interpreter runs kernels on a CPU")
+@pytest.mark.slow
+@needs_triton
 def test_the_kernel_is_the_plain_path_in_the_interpreter() -> None:
-    code = "import test_attention; test_attention.compare_with_the_plain_path('cpu')"
-    here = os.path.dirname(__file__)
-    paths = [here, os.path.join(here, "..", ".."), *sys.path]
-    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    call_interpreted(__file__, "compare_with_the_plain_path")

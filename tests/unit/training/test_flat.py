@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from interpreted import call_interpreted, needs_triton
 from lanczosnet.training.adam import Rule, Vectors, adam, plain_adam
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.flat import ALIGNMENT, FlatAdam, can_be_flat
@@ -231,6 +232,24 @@ def test_the_kernel_does_what_plain_pytorch_does(rule, size, count) -> None:
     plain_adam(expected, gradient, rate, count, torch.linalg.vector_norm(gradient) if rule.max_norm else None, rule)
     for key in ("weights", "means", "squares"):
         torch.testing.assert_close(getattr(found, key), getattr(expected, key), rtol=1e-5, atol=1e-6)
+
+
+def step_in_the_kernel() -> None:
+    from lanczosnet.training.adam_kernel import adam_on_device
+
+    for rule in RULES.values():
+        (found, gradient), (expected, _) = (vectors(1100, torch.device("cpu")) for _ in range(2))
+        norm = torch.linalg.vector_norm(gradient) if rule.max_norm else None
+        for step in (adam_on_device, plain_adam):
+            state = found if step is adam_on_device else expected
+            step(state, gradient, torch.tensor(1e-2), torch.tensor(3.0), norm, rule)
+        for key in ("weights", "means", "squares"):
+            torch.testing.assert_close(getattr(found, key), getattr(expected, key), rtol=1e-5, atol=1e-6)
+
+
+@needs_triton
+def test_the_kernel_does_what_plain_pytorch_does_in_the_interpreter() -> None:
+    call_interpreted(__file__, "step_in_the_kernel")
 
 
 @needs_cuda
