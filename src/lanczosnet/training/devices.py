@@ -37,7 +37,8 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
         strategy="ddp" if world > 1 else "auto",
         precision=precision.replace("exact", "true"),  # type: ignore[arg-type]
     )
-    fabric.launch()
+    with float32_products("high"):  # else Lightning advises it at every start; `products_of` does so while training
+        fabric.launch()
     fabric.float32_products = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     return fabric
 

@@ -45,3 +45,14 @@ def test_a_name_that_is_none_lists_those_that_are():
         fabric_for("cpu", "32")
     with pytest.raises(TrainingError, match="no device 'gpu'; known are auto, cpu, cuda, mps"):
         fabric_for("gpu")
+
+
+def test_lightning_finds_nothing_to_advise_at_its_start(monkeypatch) -> None:
+    """On a GPU it would tell everyone to set a lower precision, which training does for itself."""
+    seen = []
+    monkeypatch.setattr(
+        "lightning.fabric.Fabric.launch", lambda self: seen.append(torch.get_float32_matmul_precision())
+    )
+    fabric_for("cpu")
+    assert seen == ["high"]
+    assert torch.get_float32_matmul_precision() == "highest"
