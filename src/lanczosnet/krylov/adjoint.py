@@ -14,6 +14,7 @@ from lanczosnet.affinity import Operator
 from lanczosnet.affinity.first_order import first_order
 from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
 from lanczosnet.krylov.iteration import Breakdown, FreshVector, PreallocatedBasis, inverse, iterate
+from lanczosnet.krylov.small_batch import is_small_batch, iterate_on_device, sweep_on_device
 from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
@@ -33,6 +34,8 @@ class LanczosWithAdjoint(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
             block, found = iterate_small_graph(operator, start, num_steps, breakdown)
+        elif is_small_batch(operator, num_steps) and fresh_vector is None:
+            block, found = iterate_on_device(values, start, num_steps, breakdown)
         else:
             basis = PreallocatedBasis(start, num_steps + 1)
             found = iterate(
@@ -48,11 +51,14 @@ class LanczosWithAdjoint(torch.autograd.Function):
     @staticmethod
     @first_order
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        _, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
+        values, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
         if ctx.restarts:
             refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
-        image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
+        if is_small_batch(ctx.operator, diagonal.shape[-1]):
+            image_grads, start_grad = sweep_on_device(values, basis, diagonal, off_diagonal, *grads[:3])
+        else:
+            image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
         if needs_values:
             # One sampled product. Entry by entry this is the gradient up to an antisymmetric part, which any symmetric

@@ -1,0 +1,72 @@
+"""Algorithm 1 and its gradient for batches of small dense graphs on a GPU, one program of a kernel for each graph.
+
+`iteration.iterate` and `adjoint.backward_sweep` are some forty operations for every step, and each of them takes longer
+to start than to do. Here matrix and basis stay in registers from the first step to the last. Both are equal to those
+functions, which the tests hold them to.
+"""
+
+import importlib.util
+from typing import Any, TypeGuard
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity import DenseOperator, Operator
+from lanczosnet.krylov.iteration import Breakdown, Coefficients
+
+LARGEST = 64  # nodes, and Lanczos vectors
+SMALLEST = 16
+
+
+def is_small_batch(operator: Operator, num_steps: int) -> TypeGuard[DenseOperator]:
+    """Whether these kernels serve it: in float64, in which small graphs are iterated."""
+    if not isinstance(operator, DenseOperator) or not operator.values.is_cuda or operator.values.dim() != 3:
+        return False
+    fits = 0 < operator.num_nodes <= LARGEST and num_steps < LARGEST and operator.dtype == torch.float64
+    return fits and importlib.util.find_spec("triton") is not None
+
+
+def iterate_on_device(
+    values: Tensor, start: Tensor, num_steps: int, breakdown: Breakdown
+) -> tuple[Tensor, Coefficients]:
+    """num_steps + 1 Lanczos vectors `[graph, step, node]` and their coefficients, zero after a breakdown."""
+    from lanczosnet.krylov.lanczos_kernel import iteration
+
+    num_graphs, num_nodes, _ = values.shape
+    basis = values.new_empty(num_graphs, num_steps + 1, num_nodes)
+    diagonal, off_diagonal = values.new_empty(2, num_graphs, num_steps)
+    steps = torch.empty(num_graphs, dtype=torch.long, device=values.device)
+    if num_graphs:
+        iteration[(num_graphs,)](
+            values.contiguous(), start.contiguous(), breakdown.scale.double().contiguous(),
+            basis, diagonal, off_diagonal, steps, breakdown.tolerance, **_sizes(num_nodes, num_steps),
+        )  # fmt: skip
+    return basis, Coefficients(diagonal, off_diagonal, steps)
+
+
+def sweep_on_device(
+    values: Tensor,
+    basis: Tensor,
+    diagonal: Tensor,
+    off_diagonal: Tensor,
+    basis_grad: Tensor,
+    diagonal_grad: Tensor,
+    off_diagonal_grad: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The cotangents of every S q_j, `[graph, step, node]`, and of the start vector."""
+    from lanczosnet.krylov.lanczos_kernel import backward_sweep
+
+    num_graphs, num_nodes, _ = values.shape
+    num_steps = diagonal.shape[-1]
+    image_grads, start_grad = torch.empty_like(basis[:, :-1].contiguous()), values.new_empty(num_graphs, num_nodes)
+    if num_graphs:
+        inputs = (values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad)
+        backward_sweep[(num_graphs,)](
+            *(tensor.contiguous() for tensor in inputs), image_grads, start_grad, **_sizes(num_nodes, num_steps)
+        )
+    return image_grads, start_grad
+
+
+def _sizes(num_nodes: int, num_steps: int) -> dict[str, Any]:
+    nodes, vectors = (max(SMALLEST, 1 << (size - 1).bit_length()) for size in (num_nodes, num_steps + 1))
+    return {"N": num_nodes, "K": num_steps, "NODES": nodes, "VECTORS": vectors, "num_warps": 4}
