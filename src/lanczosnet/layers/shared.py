@@ -1,5 +1,6 @@
 """Linear maps that many steps share, and the gates between them: few kernels for recurrent networks on a GPU."""
 
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,8 +114,17 @@ def _by_matrix(rows: Tensor, weight: Tensor) -> Tensor:
 
 def gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
     """The next state of PyTorch's `GRUCell` from both products, biases included."""
+    if state.is_cuda and state.dtype == torch.float32 and importlib.util.find_spec("triton") is not None:
+        from lanczosnet.layers.gru_kernel import GRUOnDevice
+
+        return GRUOnDevice.apply(input_gates, hidden_gates, state)
     if state.is_cuda:  # one kernel there, and one for the gradient
         return torch.ops.aten._thnn_fused_gru_cell(input_gates, hidden_gates, state)[0]
+    return plain_gru(input_gates, hidden_gates, state)
+
+
+def plain_gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
+    """The same, operation by operation."""
     reset, update, new = input_gates.chunk(3, -1)
     hidden_reset, hidden_update, hidden_new = hidden_gates.chunk(3, -1)
     proposed = torch.tanh(new + torch.sigmoid(reset + hidden_reset) * hidden_new)

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from graph_builders import generator
-from lanczosnet.layers.shared import SharedLinear, SharedPerceptron, gru, lstm
+from interpreted import call_interpreted, needs_triton
+from lanczosnet.layers.shared import SharedLinear, SharedPerceptron, gru, lstm, plain_gru
 from operations import operations
 
 
@@ -115,6 +116,26 @@ def test_the_gates_of_a_gru_are_those_of_pytorch(device: str) -> None:
     leaves = [x, state, *cell.parameters()]
     gradients = (torch.autograd.grad(value.square().sum(), leaves) for value in (found, expected))
     torch.testing.assert_close(*gradients)
+
+
+def compare_the_gates_of_a_gru() -> None:
+    from lanczosnet.layers.gru_kernel import GRUOnDevice
+
+    for rows, width in ((5, 3), (70, 128)):
+        beside = torch.randn(rows, 7 + 3 * width, generator=generator(0), dtype=torch.float32).requires_grad_()
+        input_gates = torch.randn(rows, 3 * width, generator=generator(1), dtype=torch.float32).requires_grad_()
+        state = torch.randn(rows, width, generator=generator(2), dtype=torch.float32).requires_grad_()
+        weight = torch.randn(rows, width, generator=generator(3), dtype=torch.float32)
+        results = []
+        for cell in (GRUOnDevice.apply, plain_gru):
+            found = cell(input_gates, beside[:, 7:], state)
+            results.append((found, *torch.autograd.grad((found * weight).sum(), (input_gates, beside, state))))
+        torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+
+
+@needs_triton
+def test_the_kernel_of_a_gru_is_plain_pytorch_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_the_gates_of_a_gru")
 
 
 @pytest.mark.parametrize("device", DEVICES)
