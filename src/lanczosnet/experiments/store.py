@@ -125,7 +125,7 @@ class Store:
         written = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.tmp"
         written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
-            os.link(written, path)
+            _link(written, path)
         except FileExistsError:
             return None
         finally:
@@ -212,6 +212,17 @@ def _beat(paths: list[Path], over: threading.Event) -> None:
                 os.utime(path)
             except FileNotFoundError:  # taken over
                 continue
+
+
+def _link(written: Path, path: Path) -> None:
+    """Give a file a second name, which must be new."""
+    try:
+        os.link(written, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: not in one instant, but still by one process alone
+        with path.open("xb") as claim:
+            claim.write(written.read_bytes())
 
 
 def _is_alive(path: Path) -> bool:

@@ -1,5 +1,6 @@
 """The store: kills, parallel writers, claims, merging."""
 
+import errno
 import json
 import os
 import signal
@@ -142,6 +143,20 @@ def test_a_worker_that_is_killed_while_it_claims_leaves_a_claim_with_an_owner_or
     store.append(line("a"))
     store.merge()
     assert not (tmp_path / "s").exists()
+
+
+def test_claims_do_without_hard_links(tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EOPNOTSUPP, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    one, two = Store(tmp_path / "s"), Store(tmp_path / "s")
+    with one.claiming(["a"]) as first, two.claiming(["a", "b"]) as second:
+        assert (first, second) == (["a"], ["b"])
+        assert one.running() == {"a", "b"}
+    monkeypatch.setattr(stores, "_is_alive", lambda path: False)
+    with one.claiming(["a"]) as first:
+        assert first == ["a"]
 
 
 def test_a_claim_from_elsewhere_is_stale_when_it_was_not_renewed(tmp_path):
