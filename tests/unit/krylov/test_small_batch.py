@@ -72,8 +72,15 @@ def test_the_gradient_of_a_batch_is_that_of_autograd() -> None:
     torch.testing.assert_close(*results)
 
 
-def test_the_kernels_serve_small_dense_batches_on_a_gpu_alone() -> None:
-    S = graphs(6)
-    assert not is_small_batch(S, 4)  # on a CPU
-    on_gpu = DenseOperator(torch.empty(2, 6, 6, dtype=torch.float64, device="meta"))
-    assert not is_small_batch(on_gpu, LARGEST)
+def test_a_cpu_has_no_use_for_the_kernels() -> None:
+    assert not is_small_batch(graphs(6), 4)
+
+
+@needs_cuda
+def test_the_kernels_serve_small_dense_batches() -> None:
+    S = graphs(6).to("cuda")
+    assert is_small_batch(S, 4)
+    assert not is_small_batch(S, LARGEST)
+    assert not is_small_batch(S.to(torch.float32), 4)
+    assert not is_small_batch(graphs(LARGEST + 1).to("cuda"), 4)
+    assert not is_small_batch(DenseOperator(S.values[0]), 4)
