@@ -119,10 +119,12 @@ def _compared(claim: Claim, rows: Mapping[tuple[str, ...], tuple[Place, list[Lin
 def _fewer_seeds(cells: list[tuple[Place, list[Line]]]) -> list[str]:
     """Cells that are not finished, and how many runs they have; each is named once, whatever it is measured by."""
     most = max((len(lines) for _, lines in cells), default=0)
-    titles = [(", ".join([*place.row, place.column]), len(lines)) for place, lines in cells]
-    by_runs = {tuple(line["key"] for line in lines): title for (_, lines), title in zip(cells, titles, strict=True)}
-    some = [f"{title} {count}" for title, count in by_runs.values() if 0 < count < most]
-    return [f"Fewer seeds so far: {'; '.join(some)}."] if some else []
+    some: dict[tuple[str, ...], str] = {}
+    for place, lines in cells:
+        if 0 < len(lines) < most:
+            title = ", ".join([*place.row, place.column])
+            some.setdefault(tuple(line["key"] for line in lines), f"{title} {len(lines)}")
+    return [f"Fewer seeds so far: {'; '.join(some.values())}."] if some else []
 
 
 def _notes(lines: list[Line], outdated: int) -> list[str]:

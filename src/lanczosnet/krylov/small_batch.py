@@ -58,7 +58,8 @@ def sweep_on_device(
 
     num_graphs, num_nodes, _ = values.shape
     num_steps = diagonal.shape[-1]
-    image_grads, start_grad = torch.empty_like(basis[:, :-1].contiguous()), values.new_empty(num_graphs, num_nodes)
+    image_grads = values.new_empty(num_graphs, num_steps, num_nodes)
+    start_grad = values.new_empty(num_graphs, num_nodes)
     if num_graphs:
         inputs = (values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad)
         backward_sweep[(num_graphs,)](

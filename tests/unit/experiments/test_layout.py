@@ -64,6 +64,7 @@ def test_a_cell_that_stands_in_two_rows_is_named_once_where_it_has_fewer_seeds()
         if (run.cell.key, run.seed) != (grid.cells[2].key, 1)
     ]
     (note,) = [note for note in molecules.ablation_layout().filled(lines)["notes"] if "Fewer" in note]
+    assert note.startswith("Fewer seeds so far: 3, LanczosNet")
     assert note.count("validation 1") == 1
 
 
