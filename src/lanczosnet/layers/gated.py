@@ -1,5 +1,6 @@
 """States that a GRU changes by the messages they receive, step after step with the same weights."""
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -17,13 +18,14 @@ Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
 
 
 class GatedMessages:
-    """h' = GRU(messages, h), made once per forward pass.
+    """h' = GRU(messages, h), made once per forward pass, which has at most `num_steps` of them.
 
     In padded blocks all channels share a product wherever they can, and with the gates of the state. Biases are rows of
     the weights: beside what a node receives in a channel stand how much of a bias arrives with it, and a one.
     """
 
-    def __init__(self, messages: NodeMessages | PairMessages, cell: nn.GRUCell) -> None:
+    def __init__(self, messages: NodeMessages | PairMessages, cell: nn.GRUCell, num_steps: int) -> None:
+        self.num_steps = num_steps
         self.messages = messages
         self.cell = cell
         self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
@@ -40,6 +42,9 @@ class GatedMessages:
 
     def _through_blocks(self, channels: BlockOperators) -> Step:
         """Aggregate the last hidden layers: the rest of the messages is one matrix with the gates."""
+        if self._has_kernels(channels):
+            operator = channels.matrix.contiguous()
+            return lambda state: self._steps(state, operator)
         width = self.layers[-1][0].weight.shape[1]
         matrix = channels.matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
         if len(self.layers) == 1:
@@ -55,6 +60,23 @@ class GatedMessages:
             return gru(self._last_layer_and_gates(receive(sent)), gates, state.to(gates.dtype))
 
         return step
+
+    def _has_kernels(self, channels: BlockOperators) -> bool:
+        """Whether `gated_kernel` serves: float32 on a GPU, one hidden layer, and graphs that fit in a tile."""
+        matrix, has_triton = channels.matrix, importlib.util.find_spec("triton") is not None
+        is_float32 = matrix.dtype == self.cell.weight_hh.dtype == torch.float32
+        if not (matrix.is_cuda and is_float32 and has_triton and channels.padding.rows is None):
+            return False
+        from lanczosnet.layers.gated_kernel import LARGEST
+
+        return len(self.layers) == 2 and 0 < matrix.shape[-1] <= LARGEST and matrix.shape[1] > 0
+
+    @cached_property
+    def _steps(self) -> Any:
+        from lanczosnet.layers.gated_kernel import GatedSteps
+
+        enter, leave = (linear.weights[0].squeeze(0) for linear in (self._enter, self._last_layer_and_gates))
+        return GatedSteps(enter, leave, self.num_channels, self.num_steps)
 
     def _through_edges(self, edges: PackedEdges) -> Step:
         """Messages of both ends are aggregated themselves: there are more edges than nodes."""

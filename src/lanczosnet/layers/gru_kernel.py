@@ -20,37 +20,60 @@ class GRUOnDevice(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
-        tensors = [
+        input_gates, hidden_gates, state = (
             tensor if tensor.stride(1) == 1 else tensor.contiguous() for tensor in (input_gates, hidden_gates, state)
-        ]
-        ctx.save_for_backward(*tensors)
+        )
+        ctx.save_for_backward(input_gates, hidden_gates, state)
         found = state.new_empty(state.shape)
-        _forward[_grid(state)](*tensors, found, **_sizes(tensors))
+        gru_forward(input_gates, hidden_gates, state, found)
         return found
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        tensors = ctx.saved_tensors
-        of_input, of_hidden, of_state = (tensor.new_empty(tensor.shape) for tensor in tensors)
-        _backward[_grid(grad)](*tensors, grad.contiguous(), of_input, of_hidden, of_state, **_sizes(tensors))
+        input_gates, hidden_gates, state = ctx.saved_tensors
+        of_input, of_hidden, of_state = (tensor.new_empty(tensor.shape) for tensor in ctx.saved_tensors)
+        gru_backward(input_gates, hidden_gates, state, grad.contiguous(), of_input, of_hidden, of_state)
         return of_input, of_hidden, of_state
+
+
+def gru_forward(
+    input_gates: Tensor, hidden_gates: Tensor, state: Tensor, found: Tensor, copy: Tensor | None = None
+) -> None:
+    """Fill `found`, `[row, size]` without gaps, and the first columns of `copy`. Rows of the others may lie apart."""
+    strides = {"INPUT": input_gates.stride(0), "HIDDEN": hidden_gates.stride(0), "STATE": state.stride(0)}
+    _forward[_grid(state)](
+        input_gates, hidden_gates, state, found, found if copy is None else copy, len(state), **strides,
+        COPY=0 if copy is None else copy.stride(0), WIDTH=state.shape[1], SIZE=SIZE, num_warps=4,
+    )  # fmt: skip
+
+
+def gru_backward(
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    state: Tensor,
+    grad: Tensor,
+    of_input: Tensor,
+    of_hidden: Tensor,
+    of_state: Tensor,
+) -> None:
+    """Fill the gradients; rows of `of_hidden` may lie apart, and those of what the forward pass was given."""
+    strides = {"INPUT": input_gates.stride(0), "HIDDEN": hidden_gates.stride(0), "STATE": state.stride(0)}
+    _backward[_grid(state)](
+        input_gates, hidden_gates, state, grad, of_input, of_hidden, of_state, len(state), **strides,
+        OF_HIDDEN=of_hidden.stride(0), WIDTH=state.shape[1], SIZE=SIZE, num_warps=4,
+    )  # fmt: skip
 
 
 def _grid(state: Tensor) -> tuple[int]:
     return (max(1, triton.cdiv(state.numel(), SIZE)),)
 
 
-def _sizes(tensors: Any) -> dict[str, int]:
-    input_gates, hidden_gates, state = tensors
-    strides = {"INPUT": input_gates.stride(0), "HIDDEN": hidden_gates.stride(0), "STATE": state.stride(0)}
-    return {"rows": len(state), **strides, "WIDTH": state.shape[1], "SIZE": SIZE, "num_warps": 4}
-
-
 @triton.jit
 def _forward(  # type: ignore[no-untyped-def]
-    input_gates, hidden_gates, state, found, rows,
-    INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr,
+    input_gates, hidden_gates, state, found, copy, rows,
+    INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, COPY: tl.constexpr, WIDTH: tl.constexpr,
+    SIZE: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     row, column = at // WIDTH, at % WIDTH
@@ -58,13 +81,17 @@ def _forward(  # type: ignore[no-untyped-def]
     _, update, new, _, before = _gates(
         input_gates, hidden_gates, state, row, column, inside, INPUT, HIDDEN, STATE, WIDTH
     )
-    tl.store(found + at, new + update * (before - new), mask=inside)
+    after = new + update * (before - new)
+    tl.store(found + at, after, mask=inside)
+    if COPY > 0:
+        tl.store(copy + row * COPY + column, after, mask=inside)
 
 
 @triton.jit
 def _backward(  # type: ignore[no-untyped-def]
     input_gates, hidden_gates, state, grad, of_input, of_hidden, of_state, rows,
-    INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, WIDTH: tl.constexpr, SIZE: tl.constexpr,
+    INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, OF_HIDDEN: tl.constexpr, WIDTH: tl.constexpr,
+    SIZE: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     row, column = at // WIDTH, at % WIDTH
@@ -80,6 +107,7 @@ def _backward(  # type: ignore[no-untyped-def]
     tl.store(of_input + place, of_reset, mask=inside)
     tl.store(of_input + place + WIDTH, of_update, mask=inside)
     tl.store(of_input + place + 2 * WIDTH, of_new, mask=inside)
+    place = row * OF_HIDDEN + column
     tl.store(of_hidden + place, of_reset, mask=inside)
     tl.store(of_hidden + place + WIDTH, of_update, mask=inside)
     tl.store(of_hidden + place + 2 * WIDTH, of_new * reset, mask=inside)

@@ -51,4 +51,4 @@ class GGNN(RecurrentNetwork):
         return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
 
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
-        return GatedMessages(self.messages, self.update).along(inputs.channels)
+        return GatedMessages(self.messages, self.update, self.num_layers).along(inputs.channels)

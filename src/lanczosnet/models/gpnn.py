@@ -108,7 +108,9 @@ class GPNN(RecurrentNetwork):
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
         assert inputs.clusters is not None
         assert inputs.cut is not None
-        parts, whole = GatedMessages(self.part_messages, self.part_update), GatedMessages(self.messages, self.update)
+        of_parts = self.num_layers * (self.cluster_steps + self.cut_steps)
+        parts = GatedMessages(self.part_messages, self.part_update, of_parts)
+        whole = GatedMessages(self.messages, self.update, self.num_layers)
         inside, across = (parts.along(_as_channels(part)) for part in (inputs.clusters, inputs.cut))
         everywhere, merge = whole.along(inputs.channels), SharedPerceptron(self.merge.lins)
 

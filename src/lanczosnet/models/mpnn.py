@@ -57,4 +57,4 @@ class MPNN(RecurrentNetwork):
         return edge_blocks(inputs, layout, self.messages.aggregation)
 
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
-        return GatedMessages(self.messages, self.update).along(inputs.channels)
+        return GatedMessages(self.messages, self.update, self.num_layers).along(inputs.channels)
