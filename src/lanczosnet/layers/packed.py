@@ -1,5 +1,6 @@
 """The edges of many graphs as rows of one table, without a slot for every edge that a graph might have."""
 
+import importlib.util
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,6 +26,10 @@ class Slots:
 
     def add_up(self, table: Tensor) -> Tensor:
         """`[row, channel]` -> `[sum, channel]`, always in the same order and without a copy of the rows."""
+        if table.is_cuda and table.dtype == torch.float32 and importlib.util.find_spec("triton") is not None:
+            from lanczosnet.layers.packed_kernel import add_up
+
+            return add_up(self.index, self.nothing, self.weight, table)
         weight = None if self.weight is None else self.weight.flatten().to(table.dtype)
         return torch.nn.functional.embedding_bag(
             self.index.flatten(), table, self.begins, mode="sum", per_sample_weights=weight, padding_idx=self.nothing

@@ -13,9 +13,9 @@ ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple
 class SharedLinear:
     """X W + b, again and again with the same weights.
 
-    The gradient of the weights is added up inside the products that make it, and the bias is one more row of the
-    weights: left to autograd, every use would cost an addition for each, and a sum over all rows. Products keep the
-    precision of the weights, under autocast too. A gradient that `backward` is given for `weights` is changed in place.
+    The gradient of the weights is one product over the rows of all uses, and the bias is one more row of the weights:
+    left to autograd, every use would cost a product, an addition for each, and a sum over all rows. Products keep the
+    precision of the weights, under autocast too.
 
     Args:
         weights: `[matrix, in, out]`, groups of matrices for as many equal parts of the rows; one group is usual.
@@ -32,6 +32,7 @@ class SharedLinear:
             self.ones_per_row = ALIGNED_TO - weights[0].shape[1] % ALIGNED_TO
             weights = [self._with_bias(*pair) for pair in zip(weights, biases, strict=True)]
         self.weights = tuple(weights)
+        self.uses = _Uses()
         self.ones = self.weights[0].new_ones(0)
 
     def _with_bias(self, weight: Tensor, bias: Tensor) -> Tensor:
@@ -46,7 +47,7 @@ class SharedLinear:
         """The same of what already stands side by side, with ones where there are biases."""
         x = x.flatten(0, -2)
         rows = [size * (len(x) // max(sum(self.sizes), 1)) for size in self.sizes]
-        y, *weights = _SharedProduct.apply(rows, x, *self.weights)
+        y, *weights = _SharedProduct.apply(self.uses, rows, x, *self.weights)
         self.weights = tuple(weights)
         return y
 
@@ -73,12 +74,35 @@ class SharedPerceptron:
         return x
 
 
+class _Uses:
+    """How often weights were used, and what a walk backwards has come by of that."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.walked: list[tuple[list[int], Tensor, Tensor]] = []  # rows, inputs and gradients
+
+    def weight_gradients(self, weights: Sequence[Tensor]) -> list[Tensor]:
+        """At the end of a walk, of which nothing is kept."""
+        found = []
+        for place, weight in enumerate(weights):
+            parts = ((x.split(rows)[place], grad.split(rows)[place]) for rows, x, grad in self.walked)
+            inputs, gradients = zip(*([_by_matrix(rows, weight) for rows in pair] for pair in parts), strict=True)
+            found.append(torch.bmm(_one_below_the_other(inputs).mT, _one_below_the_other(gradients)))
+        self.walked.clear()
+        return found
+
+
+def _one_below_the_other(rows: tuple[Tensor, ...]) -> Tensor:
+    return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
+
+
 class _SharedProduct(torch.autograd.Function):
-    """X W, and W for the next use: its gradient comes back from there, and this use adds its own to it in place."""
+    """X W, and W for the next use, so that backwards the first use comes after all others."""
 
     @staticmethod
-    def forward(ctx: Any, rows: list[int], x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-        ctx.rows = rows
+    def forward(ctx: Any, uses: _Uses, rows: list[int], x: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+        ctx.uses, ctx.rows, ctx.is_first = uses, rows, uses.count == 0
+        uses.count += 1
         ctx.save_for_backward(x, *weights)
         ctx.set_materialize_grads(False)
         y = x.new_empty(len(x), weights[0].shape[2])
@@ -89,22 +113,25 @@ class _SharedProduct(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None, *later: Tensor | None) -> tuple[Any, ...]:
-        if grad is None:
-            return None, None, *later
         x, *weights = ctx.saved_tensors
-        grad_x = torch.empty_like(x) if ctx.needs_input_grad[1] else None
-        if grad_x is not None:
-            for weight, part, found in zip(weights, grad.split(ctx.rows), grad_x.split(ctx.rows), strict=True):
-                torch.bmm(_by_matrix(part, weight), weight.mT, out=_by_matrix(found, weight))
-        if not any(ctx.needs_input_grad[2:]):
-            return None, grad_x, *later
-        total = []
-        for weight, of_later, part, of_part in zip(
-            weights, later, x.split(ctx.rows), grad.split(ctx.rows), strict=True
-        ):
-            pair = _by_matrix(part, weight).mT, _by_matrix(of_part, weight)
-            total.append(torch.bmm(*pair) if of_later is None else of_later.baddbmm_(*pair))
-        return None, grad_x, *total
+        walked = ctx.uses.walked
+        if all(of_later is None for of_later in later):  # a walk begins, which may not be the only one
+            walked.clear()
+        grad_x = None
+        if grad is not None:
+            walked.append((ctx.rows, x.detach(), grad))
+            grad_x = _SharedProduct._input_gradient(ctx.rows, grad, x, weights) if ctx.needs_input_grad[2] else None
+        if not any(ctx.needs_input_grad[3:]) or not walked:
+            return None, None, grad_x, *(None for _ in weights)
+        # Between uses, what stands for the gradient of the weights only says that there was a later use.
+        return None, None, grad_x, *(ctx.uses.weight_gradients(weights) if ctx.is_first else weights)
+
+    @staticmethod
+    def _input_gradient(rows: list[int], grad: Tensor, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+        grad_x = torch.empty_like(x)
+        for weight, part, found in zip(weights, grad.split(rows), grad_x.split(rows), strict=True):
+            torch.bmm(_by_matrix(part, weight), weight.mT, out=_by_matrix(found, weight))
+        return grad_x
 
 
 def _by_matrix(rows: Tensor, weight: Tensor) -> Tensor:

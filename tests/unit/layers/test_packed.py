@@ -1,7 +1,10 @@
 """Sums over slots, and both directions along packed edges."""
 
+import pytest
 import torch
 
+from graph_builders import generator
+from interpreted import call_interpreted, needs_triton
 from lanczosnet.layers.blocks import Padding
 from lanczosnet.layers.packed import PackedEdges, Slots
 
@@ -43,3 +46,26 @@ def test_gradients_go_the_other_way() -> None:
     edges, state = two_edges(), TABLE.clone().requires_grad_()
     assert torch.autograd.gradcheck(lambda state: edges.pairs(state)[:2], state)
     assert torch.autograd.gradcheck(edges.received, state)
+
+
+def compare_sums(device: str = "cpu") -> None:
+    from lanczosnet.layers.packed_kernel import add_up
+
+    for num_sums, num_slots, channels in ((5, 3, 2), (9, 1, 132), (0, 2, 4)):
+        table = torch.randn(7, channels, generator=generator(0)).to(device)
+        index = torch.randint(7, (num_sums, num_slots), generator=generator(1)).to(device)
+        weight = torch.rand(num_sums, num_slots, generator=generator(2)).to(device)
+        for chosen in (None, weight):
+            expected = Slots(index, 6, chosen).add_up(table.double()).float()
+            torch.testing.assert_close(add_up(index, 6, chosen, table), expected)
+
+
+@needs_triton
+def test_the_kernel_adds_up_what_pytorch_does_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_sums")
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_kernel_adds_up_what_pytorch_does_on_a_gpu() -> None:
+    compare_sums("cuda")
