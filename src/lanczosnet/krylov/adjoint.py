@@ -19,7 +19,10 @@ from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
 class LanczosWithAdjoint(torch.autograd.Function):
-    """(entries of S, unit start vector) -> basis `[..., step, node]`, gamma, beta `[graph, step]`, steps `[graph]`."""
+    """(entries of S, unit start vector) -> basis `[..., step, node]`, gamma, beta `[graph, step]`, steps `[graph]`.
+
+    Without re-orthogonalisation it serves small batches alone.
+    """
 
     @staticmethod
     def forward(
@@ -31,11 +34,12 @@ class LanczosWithAdjoint(torch.autograd.Function):
         inner: InnerProduct,
         breakdown: Breakdown,
         fresh_vector: FreshVector | None,
+        reorthogonalize: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
             block, found = iterate_small_graph(operator, start, num_steps, breakdown)
         elif is_small_batch(operator, num_steps) and fresh_vector is None:
-            block, found = iterate_on_device(values, start, num_steps, breakdown)
+            block, found = iterate_on_device(values, start, num_steps, breakdown, reorthogonalize=reorthogonalize)
         else:
             basis = PreallocatedBasis(start, num_steps + 1)
             found = iterate(
@@ -43,7 +47,7 @@ class LanczosWithAdjoint(torch.autograd.Function):
             )
             block = basis.block
         ctx.operator, ctx.inner = operator, inner
-        ctx.restarts = fresh_vector is not None
+        ctx.restarts, ctx.reorthogonalize = fresh_vector is not None, reorthogonalize
         ctx.save_for_backward(values, start, block, found.diagonal, found.off_diagonal, found.steps)
         ctx.mark_non_differentiable(found.steps)
         return block[..., :-1, :], *found
@@ -56,7 +60,9 @@ class LanczosWithAdjoint(torch.autograd.Function):
             refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
         if is_small_batch(ctx.operator, diagonal.shape[-1]):
-            image_grads, start_grad = sweep_on_device(values, basis, diagonal, off_diagonal, *grads[:3])
+            image_grads, start_grad = sweep_on_device(
+                values, basis, diagonal, off_diagonal, *grads[:3], reorthogonalize=ctx.reorthogonalize
+            )
         else:
             image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
         values_grad = None
@@ -64,7 +70,7 @@ class LanczosWithAdjoint(torch.autograd.Function):
             # One sampled product. Entry by entry this is the gradient up to an antisymmetric part, which any symmetric
             # way of filling S (an edge weight that appears as (i, j) and as (j, i)) cancels.
             values_grad = ctx.operator.sampled_product(image_grads.mT, basis[..., :-1, :].mT)
-        return values_grad, start_grad if needs_start else None, None, None, None, None, None
+        return values_grad, start_grad if needs_start else None, None, None, None, None, None, None
 
 
 def backward_sweep(

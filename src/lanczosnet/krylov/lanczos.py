@@ -11,6 +11,7 @@ from lanczosnet.affinity import Operator
 from lanczosnet.krylov.adjoint import LanczosWithAdjoint, refuse_restarted
 from lanczosnet.krylov.iteration import Basis, Coefficients, FreshVector, PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import Setup, prepare
+from lanczosnet.krylov.small_batch import is_small_batch
 
 
 class Tridiagonalization(NamedTuple):
@@ -48,7 +49,8 @@ def lanczos(
         start: `[..., node]`, any length but zero; ones where absent (see `lanczosnet.krylov.start`).
         num_steps: K; graphs with a smaller Krylov space are padded.
         reorthogonalize: two-pass Gram-Schmidt against all earlier vectors; False is the paper's three-term recurrence,
-            which loses orthogonality as soon as a Ritz pair converges (its gradient is always autograd's).
+            which loses orthogonality as soon as a Ritz pair converges (its gradient is autograd's, but for batches of
+            small dense graphs on a GPU, which have a hand-written one).
         on_breakdown: what follows when the Krylov space is exhausted before K: "pad" with zeros (S Q = Q T is then
             exact), or "restart" with a fresh orthogonal vector (Q T Q^T = S is then exact once K reaches the node
             count). A restarted basis has no derivative; asking for one raises.
@@ -73,9 +75,10 @@ def lanczos(
     with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
-        if setup.operator is not None and gradient == "adjoint" and reorthogonalize:
-            arguments = setup.operator, num_steps, setup.inner, setup.breakdown, fresh_vector
-            basis, *found = LanczosWithAdjoint.apply(setup.operator.values, setup.start, *arguments)
+        S = setup.operator
+        if S is not None and gradient == "adjoint" and _has_adjoint(S, num_steps, reorthogonalize, fresh_vector):
+            arguments = S, num_steps, setup.inner, setup.breakdown, fresh_vector, reorthogonalize
+            basis, *found = LanczosWithAdjoint.apply(S.values, setup.start, *arguments)
             coefficients = Coefficients(*found)
         else:
             basis, coefficients = _recorded(setup, num_steps, reorthogonalize, fresh_vector)
@@ -97,6 +100,11 @@ def in_full_precision(operator: Operator | Callable[[Tensor], Tensor], start: Te
             yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def _has_adjoint(operator: Operator, num_steps: int, reorthogonalize: bool, fresh_vector: FreshVector | None) -> bool:
+    """The three-term recurrence has one only as a kernel."""
+    return reorthogonalize or (fresh_vector is None and is_small_batch(operator, num_steps))
 
 
 def _recorded(

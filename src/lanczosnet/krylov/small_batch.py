@@ -2,7 +2,7 @@
 
 `iteration.iterate` and `adjoint.backward_sweep` are some forty operations for every step, and each of them takes longer
 to start than to do. Here matrix and basis stay in registers from the first step to the last. Both are equal to those
-functions, which the tests hold them to.
+functions, and without re-orthogonalisation to autograd through the first, which the tests hold them to.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ def is_small_batch(operator: Operator, num_steps: int) -> TypeGuard[DenseOperato
 
 
 def iterate_on_device(
-    values: Tensor, start: Tensor, num_steps: int, breakdown: Breakdown
+    values: Tensor, start: Tensor, num_steps: int, breakdown: Breakdown, *, reorthogonalize: bool = True
 ) -> tuple[Tensor, Coefficients]:
     """num_steps + 1 Lanczos vectors `[graph, step, node]` and their coefficients, zero after a breakdown."""
     from lanczosnet.krylov.lanczos_kernel import iteration
@@ -39,7 +39,8 @@ def iterate_on_device(
     if num_graphs:
         iteration[(num_graphs,)](
             values.contiguous(), start.contiguous(), breakdown.scale.double().contiguous(),
-            basis, diagonal, off_diagonal, steps, breakdown.tolerance, **_sizes(num_nodes, num_steps),
+            basis, diagonal, off_diagonal, steps, breakdown.tolerance, REORTHOGONALIZE=reorthogonalize,
+            **_sizes(num_nodes, num_steps),
         )  # fmt: skip
     return basis, Coefficients(diagonal, off_diagonal, steps)
 
@@ -52,9 +53,11 @@ def sweep_on_device(
     basis_grad: Tensor,
     diagonal_grad: Tensor,
     off_diagonal_grad: Tensor,
+    *,
+    reorthogonalize: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """The cotangents of every S q_j, `[graph, step, node]`, and of the start vector."""
-    from lanczosnet.krylov.lanczos_kernel import backward_sweep
+    from lanczosnet.krylov.lanczos_kernel import backward_sweep, three_term_sweep
 
     num_graphs, num_nodes, _ = values.shape
     num_steps = diagonal.shape[-1]
@@ -62,7 +65,8 @@ def sweep_on_device(
     start_grad = values.new_empty(num_graphs, num_nodes)
     if num_graphs:
         inputs = (values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad)
-        backward_sweep[(num_graphs,)](
+        sweep = backward_sweep if reorthogonalize else three_term_sweep
+        sweep[(num_graphs,)](
             *(tensor.contiguous() for tensor in inputs), image_grads, start_grad, **_sizes(num_nodes, num_steps)
         )
     return image_grads, start_grad

@@ -1,7 +1,8 @@
-"""A step of Adam on one vector that holds all weights: one kernel on a GPU, besides the norm
+"""A step of Adam on vectors that hold all weights: one kernel for each on a GPU, besides the norm
 where gradients are clipped; it never makes the host wait."""
 
 import importlib.util
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -30,16 +31,30 @@ class Vectors:
     means: Tensor  # of gradients
     squares: Tensor  # mean squares of gradients
 
+    def part(self, begin: int, size: int) -> "Vectors":
+        """The same memory."""
+        return Vectors(*(vector[begin : begin + size] for vector in (self.weights, self.means, self.squares)))
 
-def adam(vectors: Vectors, gradient: Tensor, rate: Tensor, count: Tensor, rule: Rule) -> None:
+
+Pieces = Sequence[tuple[Vectors, Tensor]]  # of all weights, each with its gradient [weight]
+
+
+def adam(pieces: Pieces, rate: Tensor, count: Tensor, rule: Rule) -> None:
     """Change the vectors by step number `count`, which counts from 1; the numbers are tensors without axes."""
-    norm = torch.linalg.vector_norm(gradient) if rule.max_norm else None
-    if gradient.is_cuda and importlib.util.find_spec("triton") is not None:
-        from lanczosnet.training.adam_kernel import adam_on_device
+    norm = _norm([gradient for _, gradient in pieces]) if rule.max_norm else None
+    for vectors, gradient in pieces:
+        if gradient.is_cuda and importlib.util.find_spec("triton") is not None:
+            from lanczosnet.training.adam_kernel import adam_on_device
 
-        adam_on_device(vectors, gradient, rate, count, norm, rule)
-    else:
-        plain_adam(vectors, gradient, rate, count, norm, rule)
+            adam_on_device(vectors, gradient, rate, count, norm, rule)
+        else:
+            plain_adam(vectors, gradient, rate, count, norm, rule)
+
+
+def _norm(gradients: Sequence[Tensor]) -> Tensor:
+    """Of all of them as one vector."""
+    norms = [torch.linalg.vector_norm(gradient) for gradient in gradients]
+    return norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
 
 
 @torch.no_grad()

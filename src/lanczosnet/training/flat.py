@@ -1,10 +1,12 @@
 """The parameters of a run, and what Adam knows of them, as views of one vector each.
 
-A step is then a few large kernels in place of many small ones. The model and the optimizer look as before: their state
-is kept, loaded and compared by parameter.
+A step is then a few large kernels in place of many small ones: one for all small parameters, whose gradients are joined
+before, and one for each large parameter, whose gradient is read where it is. The model and the optimizer look as
+before: their state is kept, loaded and compared by parameter.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,7 @@ from torch import Tensor, nn
 from lanczosnet.training.adam import Rule, Vectors, adam
 
 ALIGNMENT = 64  # numbers: the products that GPUs do fastest need matrices that begin at a multiple of so many
+LARGE = 2**20  # numbers: to copy a gradient of so many (8 MB to read and write) takes a GPU longer than one more kernel
 
 
 class Layout:
@@ -39,6 +42,10 @@ def _gap(size: int) -> int:
     return -size % ALIGNMENT
 
 
+def _is_large(tensor: Tensor) -> bool:
+    return tensor.numel() >= LARGE
+
+
 class FlatParameters:
     """Parameters as views of one vector, until they are released."""
 
@@ -49,9 +56,19 @@ class FlatParameters:
         for parameter, view in zip(parameters, self.layout.views(self.vector), strict=True):
             parameter.data = view
 
-    def gradient(self) -> Tensor:
-        """Zero where a parameter has none."""
-        return self.layout.joined([torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters])
+    @torch.no_grad()
+    def gradients(self) -> list[tuple[int, Tensor]]:
+        """One for each large parameter and one for small neighbours, and where in the vector it begins.
+
+        Zero where a parameter has none.
+        """
+        found, begin = [], 0
+        for is_large, neighbours in groupby(self.parameters, _is_large):
+            grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in neighbours]
+            for gradient in grads if is_large else [self.layout.joined(grads)]:
+                found.append((begin, gradient.reshape(-1)))
+                begin += gradient.numel() + _gap(gradient.numel())
+        return found
 
     def release(self) -> None:
         """Every parameter has memory of its own again."""
@@ -68,7 +85,7 @@ class FlatAdam:
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
         self.optimizer = optimizer
         (group,) = optimizer.param_groups
-        parameters = _trained(optimizer)
+        parameters = sorted(_trained(optimizer), key=_is_large)  # the small ones as neighbours
         states = [optimizer.state.get(parameter, {}) for parameter in parameters]
         self.parameters = FlatParameters(parameters)
         means, squares = (self._joined_states(states, key) for key in ("exp_avg", "exp_avg_sq"))
@@ -88,7 +105,9 @@ class FlatAdam:
         is_decoupled = isinstance(self.optimizer, torch.optim.AdamW)
         beta1, beta2 = group["betas"]
         rule = Rule(beta1, beta2, group["eps"], group["weight_decay"], is_decoupled, max_norm)
-        adam(self.vectors, self.parameters.gradient(), group["lr"], self.counts[0], rule)
+        found = self.parameters.gradients()
+        pieces = [(self.vectors.part(begin, gradient.numel()), gradient) for begin, gradient in found]
+        adam(pieces, group["lr"], self.counts[0], rule)
 
     def release(self) -> None:
         """Parameters and optimizer have memory of their own again."""

@@ -1,15 +1,19 @@
 """The kernels for batches of small graphs are the iteration and its adjoint, operation by operation."""
 
+import importlib
+from contextlib import ExitStack
+from unittest.mock import patch
+
 import pytest
 import torch
 
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.affinity import DenseOperator, normalized
-from lanczosnet.krylov import lanczos
+from lanczosnet.krylov import adjoint, lanczos
 from lanczosnet.krylov.adjoint import backward_sweep
 from lanczosnet.krylov.inner_product import WholeInnerProduct
-from lanczosnet.krylov.iteration import PreallocatedBasis, iterate
+from lanczosnet.krylov.iteration import PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import prepare
 from lanczosnet.krylov.small_batch import LARGEST, is_small_batch, iterate_on_device, sweep_on_device
 
@@ -70,6 +74,90 @@ def test_the_gradient_of_a_batch_is_that_of_autograd() -> None:
         loss = sum((part * torch.arange(1, part.numel() + 1, device="cuda").view_as(part)).sum() for part in found[:3])
         results.append(torch.autograd.grad(loss, values)[0])
     torch.testing.assert_close(*results)
+
+
+def awkward_graphs() -> list[tuple[DenseOperator, int]]:
+    """Batches and numbers of steps: early breakdown, more steps than nodes, padding, a star, single nodes."""
+    values = torch.randn(4, 7, 7, generator=generator(3), dtype=torch.float64)
+    values[1, 5:], values[1, :, 5:] = 0.0, 0.0
+    values[2:] = 0.0
+    values[2, 0, 1:] = 1.0
+    values[3, 0, 0] = 1.0
+    values = values + values.mT
+    symmetric = DenseOperator(values, mask=(values != 0).any(-1).double())
+    single = DenseOperator(values[2:, :1, :1], mask=torch.ones(2, 1, dtype=torch.float64))
+    return [(graphs(6), 4), (graphs(5), 18), (graphs(20), 6), (symmetric, 5), (symmetric, 9), (single, 3)]
+
+
+def three_term(S: DenseOperator, num_steps: int, gradient: str) -> list[torch.Tensor]:
+    """What the recurrence finds from a random start, and how a random function of it changes with S and start."""
+    values = S.values.clone().requires_grad_()
+    start = torch.rand(S.shape[:-1], generator=generator(1), dtype=torch.float64).to(values) * S.mask
+    start.requires_grad_()
+    found = lanczos(S.with_values(values), start, num_steps, reorthogonalize=False, gradient=gradient)
+    grads = [torch.randn(part.shape, generator=generator(2), dtype=torch.float64).to(values) for part in found[:3]]
+    return [*found[:4], *torch.autograd.grad(found[:3], (values, start), grads)]
+
+
+def compare_the_recurrence_with_autograd(device: str = "cpu") -> None:
+    for S, num_steps in awkward_graphs():
+        S = S.to(device)
+        with patch.object(adjoint, "sweep_on_device", wraps=sweep_on_device) as kernel:
+            expected = three_term(S, num_steps, "autograd")
+            assert not kernel.called
+            found = three_term(S, num_steps, "adjoint")
+            assert kernel.called
+        torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
+
+
+def compare_the_sweep_with_autograd_where_orthogonality_is_lost(device: str = "cpu") -> None:
+    """From the same vectors, as rounding alone would make two iterations differ by then."""
+    values = graphs(20).values[:1].to(device).requires_grad_()
+    start = torch.rand(1, 20, generator=generator(1), dtype=torch.float64).to(device)
+    setup = prepare(DenseOperator(values), start, 17, None, torch.float64)
+    basis = RecordedBasis()
+    found = iterate(
+        setup.product, setup.start, 17, setup.inner, basis, breakdown=setup.breakdown, reorthogonalize=False
+    )
+    Q, *T = basis.matrix(), found.diagonal, found.off_diagonal
+    outputs = Q[:, :-1], *T
+    grads = [torch.randn(part.shape, generator=generator(2), dtype=torch.float64).to(device) for part in outputs]
+    (expected,) = torch.autograd.grad(outputs, values, grads)
+    inputs = [tensor.detach() for tensor in (values, Q, *T)]
+    image_grads, _ = sweep_on_device(*inputs, *grads, reorthogonalize=False)
+    assert (Q @ Q.mT - torch.eye(18, device=device)).abs().max() > 0.5
+    assert (image_grads.mT @ Q[:, :-1] - expected).norm() < 1e-10 * expected.norm()
+
+
+def compare_the_recurrence_in_the_interpreter() -> None:
+    compare_the_sweep_with_autograd_where_orthogonality_is_lost()
+    with ExitStack() as stack:
+        for module in ("adjoint", "lanczos"):
+            place = importlib.import_module(f"lanczosnet.krylov.{module}")
+            stack.enter_context(patch.object(place, "is_small_batch", return_value=True))
+        compare_the_recurrence_with_autograd()
+
+
+@pytest.mark.slow
+@needs_triton
+def test_the_recurrence_and_its_gradient_are_those_of_autograd_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_the_recurrence_in_the_interpreter")
+
+
+@needs_cuda
+def test_the_recurrence_and_its_gradient_are_those_of_autograd() -> None:
+    compare_the_recurrence_with_autograd("cuda")
+    compare_the_sweep_with_autograd_where_orthogonality_is_lost("cuda")
+
+
+@needs_cuda
+def test_the_recurrence_is_left_to_autograd_where_it_restarts() -> None:
+    S = graphs(6).to("cuda")
+    with patch.object(adjoint, "iterate_on_device", wraps=iterate_on_device) as kernel:
+        lanczos(S, num_steps=4, reorthogonalize=False, on_breakdown="restart")
+        assert not kernel.called
+        lanczos(S, num_steps=4, reorthogonalize=False)
+        assert kernel.called
 
 
 def test_a_cpu_has_no_use_for_the_kernels() -> None:

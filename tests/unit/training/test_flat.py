@@ -76,10 +76,12 @@ def assert_same(found: Run, expected: Run) -> None:
             torch.testing.assert_close(found.average.weights[key], tensor, rtol=2e-5, atol=1e-6, msg=key)
 
 
+@pytest.mark.parametrize("large", [2**20, 35, 1], ids=["all small", "some large", "all large"])
 @pytest.mark.parametrize("max_norm", [0.0, 5.0, 1e6], ids=["as they are", "clipped", "short enough"])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("name", MADE)
-def test_steps_are_those_of_pytorch(name, decay, max_norm) -> None:
+def test_steps_are_those_of_pytorch(name, decay, max_norm, large, monkeypatch) -> None:
+    monkeypatch.setattr("lanczosnet.training.flat.LARGE", large)
     expected, found = (run_of(network(), name, decay, averaging=0.9) for _ in range(2))
     found.flatten()
     steps(expected, range(6), max_norm)
@@ -88,7 +90,9 @@ def test_steps_are_those_of_pytorch(name, decay, max_norm) -> None:
     assert not torch.equal(found.model.second.weight, network().second.weight)
 
 
-def test_all_parameters_stand_in_one_vector_and_each_is_aligned() -> None:
+@pytest.mark.parametrize("large", [2**20, 35])
+def test_all_parameters_stand_in_one_vector_and_each_is_aligned(large, monkeypatch) -> None:
+    monkeypatch.setattr("lanczosnet.training.flat.LARGE", large)
     run = run_of(network(), averaging=0.9)
     run.flatten()
     begin = run.flat.parameters.vector.data_ptr()
@@ -101,6 +105,21 @@ def test_all_parameters_stand_in_one_vector_and_each_is_aligned() -> None:
     trained_averages = {averages[key].untyped_storage().data_ptr() for key in ("first.bias", "third.weight", "scale")}
     assert trained_averages == {run.average.flat.vector.data_ptr()}
     assert averages["second.weight"].data_ptr() == averages["third.weight"].data_ptr()
+
+
+def test_small_gradients_are_joined_and_large_ones_stay_where_they_are(monkeypatch) -> None:
+    for large, num_large in ((2**20, 0), (35, 2)):
+        monkeypatch.setattr("lanczosnet.training.flat.LARGE", large)
+        run = run_of(network())
+        run.flatten()
+        steps(run, range(1))
+        (begin, joined), *others = run.flat.parameters.gradients()
+        large_ones = [run.model.first.weight, run.model.second.weight][:num_large]
+        ends = [*(begin for begin, _ in others), len(run.flat.parameters.vector)]
+        assert (begin, joined.numel()) == (0, ends[0])
+        assert [gradient.data_ptr() for _, gradient in others] == [p.grad.data_ptr() for p in large_ones]
+        begins = [run.flat.vectors.weights[begin:].data_ptr() for begin, _ in others]
+        assert begins == [p.data_ptr() for p in large_ones]
 
 
 def test_a_run_goes_on_when_it_is_flattened_and_released_in_between() -> None:
@@ -196,7 +215,9 @@ def test_weights_of_recurrent_networks_stand_in_one_piece_again(monkeypatch) -> 
     assert joined == [model[0]]
 
 
-def test_no_step_would_wait_for_a_gpu() -> None:
+@pytest.mark.parametrize("large", [2**20, 35])
+def test_no_step_would_wait_for_a_gpu(large, monkeypatch) -> None:
+    monkeypatch.setattr("lanczosnet.training.flat.LARGE", large)
     run = run_of(network(), "adamw", 0.1, averaging=0.9)
     run.flatten()
     steps(run, range(1))
@@ -228,7 +249,7 @@ def test_the_kernel_does_what_plain_pytorch_does(rule, size, count) -> None:
     device = torch.device("cuda")
     rate, count = torch.full((), 1e-2, device=device), torch.full((), float(count), device=device)
     (found, gradient), (expected, _) = vectors(size, device), vectors(size, device)
-    adam(found, gradient, rate, count, rule)
+    adam([(found, gradient)], rate, count, rule)
     plain_adam(expected, gradient, rate, count, torch.linalg.vector_norm(gradient) if rule.max_norm else None, rule)
     for key in ("weights", "means", "squares"):
         torch.testing.assert_close(getattr(found, key), getattr(expected, key), rtol=1e-5, atol=1e-6)
@@ -238,11 +259,11 @@ def step_in_the_kernel() -> None:
     from lanczosnet.training.adam_kernel import adam_on_device
 
     for rule in RULES.values():
-        (found, gradient), (expected, _) = (vectors(1100, torch.device("cpu")) for _ in range(2))
+        (found, gradient), (expected, _) = (vectors(1200, torch.device("cpu")) for _ in range(2))
         norm = torch.linalg.vector_norm(gradient) if rule.max_norm else None
         for step in (adam_on_device, plain_adam):
             state = found if step is adam_on_device else expected
-            step(state, gradient, torch.tensor(1e-2), torch.tensor(3.0), norm, rule)
+            step(state.part(64, 1030), gradient[:1030], torch.tensor(1e-2), torch.tensor(3.0), norm, rule)
         for key in ("weights", "means", "squares"):
             torch.testing.assert_close(getattr(found, key), getattr(expected, key), rtol=1e-5, atol=1e-6)
 
@@ -253,7 +274,9 @@ def test_the_kernel_does_what_plain_pytorch_does_in_the_interpreter() -> None:
 
 
 @needs_cuda
-def test_a_cuda_graph_can_hold_a_step_and_counts_it() -> None:
+@pytest.mark.parametrize("large", [2**20, 35])
+def test_a_cuda_graph_can_hold_a_step_and_counts_it(large, monkeypatch) -> None:
+    monkeypatch.setattr("lanczosnet.training.flat.LARGE", large)
     model, twin = network().cuda(), network().cuda()
     flat, expected = FlatAdam(run_of(model).optimizer), FlatAdam(run_of(twin).optimizer)
     x = torch.randn(16, 5, device="cuda")
@@ -278,5 +301,5 @@ def test_a_gradient_that_is_not_a_number_spoils_all_weights_when_clipped() -> No
     device = torch.device("cuda")
     found, gradient = vectors(128, device)
     gradient[3] = float("nan")
-    adam(found, gradient, torch.full((), 0.1, device=device), torch.ones((), device=device), RULES["penalty"])
+    adam([(found, gradient)], torch.full((), 0.1, device=device), torch.ones((), device=device), RULES["penalty"])
     assert found.weights.isnan().all()
