@@ -126,7 +126,7 @@ class Benchmark:
 
     def _operations(self, trainer: Trainer) -> int:
         """Of the products of an epoch, forwards and backwards, and of the validation; those of batches as the first."""
-        items = self.parts.train[:BATCH_SIZE]
+        items = trainer.next_order()[:BATCH_SIZE]
         (shape,) = trainer.examples.shapes(items, BATCH_SIZE)
         step = trainer.examples.step(items.to(self.device), shape)
         with FlopCounterMode(display=False) as of_step:

@@ -9,21 +9,45 @@ from interpreted import needs_triton
 
 FLOAT, DOUBLE = "*fp32", "*fp64"
 ATTENTION = {"WIDTH": 28, "HEADS": 56, "PER_CHANNEL": 8, "OUT": 16, "SLOPE": 0.2, "NODES": 32, "CHANNELS": 16}
-GRU = {"INPUT": 384, "HIDDEN": 1280, "STATE": 128, "WIDTH": 128, "SIZE": 256}
+GRU = {"INPUT": 384, "HIDDEN": 1280, "STATE": 132, "WIDTH": 128, "SIZE": 256}
+SUMS = {"SLOTS": 4, "CHANNELS": 132, "WEIGHTED": True, "SUMS": 4, "BLOCK": 256}
+SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
+MESSAGES = {"N": 28, "C": 7, "WIDTH": 128, "EXTRA": 4, "ENTERED": 1280, "NODES": 32, "EXTRAS": 4, "COLUMNS": 64}
 LANCZOS = {"N": 28, "K": 20, "NODES": 32, "VECTORS": 32}
+ITERATION = {"steps": "*i64", "tolerance": "fp32"}
 JACOBI = {"SIZE": 32, "SWEEPS": 9, "CLOSE": 1e-28}
 ADAM = {"BETA1": 0.9, "BETA2": 0.999, "LOG_BETA1": -0.1, "LOG_BETA2": -0.001, "EPS": 1e-8, "DECAY": 0.1}
 ADAM |= {"DECOUPLED": True, "CLIPS": True, "MAX_NORM": 5.0, "TINY": 1e-6, "SIZE": 1024}
+PAIR = {"GRAPH": 4704, "A": 28, "B": 6, "C": 28, "STRIDE_A": 168, "STRIDE_B": 28, "STRIDE_C": 1}
+PAIR |= {"GROWS_A": True, "GROWS_B": False, "GROWS_C": True, "GATHERS": True, "SIZE": 1024}
+PAIR_TYPES = {"graphs": "*i64", "width": "i32"}
+TYPES = {"table": "*i64", "found": "*i64"} | PAIR_TYPES  # of nodes
 # Of QM8's sizes: module, kernel, the type of its arguments that has no other, the others', constants, warps.
 KERNELS = {
     "attention": ("layers.attention_kernel", "_forward", FLOAT, {}, ATTENTION, 1),
     "attention, backwards": ("layers.attention_kernel", "_backward", FLOAT, {}, ATTENTION, 1),
-    "gru": ("layers.gru_kernel", "_forward", FLOAT, {"rows": "i32"}, GRU, 4),
-    "gru, backwards": ("layers.gru_kernel", "_backward", FLOAT, {"rows": "i32"}, GRU, 4),
-    "lanczos": ("krylov.lanczos_kernel", "iteration", DOUBLE, {"steps": "*i64", "tolerance": "fp32"}, LANCZOS, 4),
+    "gru": ("layers.gru_kernel", "_forward", FLOAT, {"rows": "i32"}, {**GRU, "COPY": 132}, 4),
+    "gru, backwards": ("layers.gru_kernel", "_backward", FLOAT, {"rows": "i32"}, {**GRU, "OF_HIDDEN": 1280}, 4),
+    "sums": ("layers.packed_kernel", "_add_up", FLOAT, SUMS_TYPES, SUMS, 4),
+    "messages": ("layers.gated_kernel", "_aggregate", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
+    "messages, backwards": ("layers.gated_kernel", "_aggregate_backward", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
+    "messages of pairs": (
+        "layers.gated_kernel",
+        "_aggregate",
+        FLOAT,
+        {"num_graphs": "i32"},
+        {**MESSAGES, "N": 36, "NODES": 64},
+        4,
+    ),
+    "lanczos": ("krylov.lanczos_kernel", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": True}, 4),
+    "three terms": ("krylov.lanczos_kernel", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": False}, 4),
     "jacobi": ("krylov.jacobi_kernel", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI, 4),
     "adam": ("training.adam_kernel", "_adam", FLOAT, {"n": "i32"}, ADAM, 4),
     "lanczos, backwards": ("krylov.lanczos_kernel", "backward_sweep", DOUBLE, {}, LANCZOS, 4),
+    "three terms, backwards": ("krylov.lanczos_kernel", "three_term_sweep", DOUBLE, {}, LANCZOS, 4),
+    "pair": ("models.pair_kernel", "_pair", FLOAT, PAIR_TYPES, PAIR, 4),
+    "pair, types": ("models.pair_kernel", "_pair", FLOAT, TYPES, PAIR, 4),
+    "pair, gradients": ("models.pair_kernel", "_pair", FLOAT, {"width": "i32"}, PAIR | {"GATHERS": False}, 4),
 }
 CODE = """
 import importlib, triton

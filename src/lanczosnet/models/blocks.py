@@ -3,12 +3,14 @@
 On a GPU the shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
 """
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_type_hints
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch_geometric.data import Batch
 
 from lanczosnet.affinity import BlockLayout
@@ -20,17 +22,19 @@ from lanczosnet.models.entrance import DENSE_UP_TO
 MOST_BYTES = 2**31
 
 
-class Pairs(NamedTuple):
-    """Which graphs share blocks: those in the first half of `mask` the block of the same number in the second."""
+def pair_order(sizes: Tensor) -> Tensor:
+    """How to put graphs of so many nodes, `[..., graph]`, so that their pairs need the least width.
 
-    mask: Tensor  # one on nodes of every graph by itself, [graph, node]
-    place: Tensor  # of the batch's graphs in this order, [graph]
+    The smallest graph shares its block with the largest, and so on: the first half rises, and its partners follow.
+    """
+    first, second = sizes.argsort(stable=True, dim=-1).tensor_split(2, -1)
+    return torch.cat([first, second.flip(-1)], -1)
 
 
 def pair_width(sizes: Tensor) -> Tensor:
-    """How wide blocks must be for pairs of graphs with so many nodes, `[..., graph]`, an even number -> `[...]`."""
-    in_order = sizes.sort(-1).values
-    return (in_order + in_order.flip(-1)).amax(-1)
+    """How wide the blocks of these graphs in pairs must be, an even number of them: `[..., graph]` -> `[...]`."""
+    first, second = sizes.chunk(2, -1)
+    return (first + second).amax(-1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +48,7 @@ class Blocks:
     x: Annotated[Tensor, "graph node"]  # types, or features [graph, node, feature]; zero on padding
     mask: Annotated[Tensor, "graph node"]  # one on nodes and zero on padding
     rows: Tensor | None = None  # where nodes are among all places, [row]; None where padding is carried along
-    pairs: "Pairs | None" = None  # where two graphs share a block
+    pair_mask: Tensor | None = None  # where two graphs share a block: one on nodes of each by itself, [graph, node]
 
     can_pair: ClassVar[bool] = False  # whether two graphs that share no entry of an operator may share a block
 
@@ -85,22 +89,16 @@ class Blocks:
         return self.gather_pairs(graphs, shape)
 
     def gather_pairs(self, graphs: Tensor, width: int) -> Self:
-        """The same in half as many blocks of this width: the smallest graph with the largest, and so on.
+        """The same in half as many blocks of this width: every graph of the first half with one of the second.
 
         The nodes of the second graph run backwards from the end of the block, which has to be wide enough for every
-        pair (`pair_width`). Batches of the mean size then leave little room for padding.
+        pair (`pair_width`) and not narrower than blocks of one graph. In the right order (`pair_order`), batches of the
+        mean size leave little room for padding. Outputs are in the order of `graphs`.
         """
-        mask = self.mask.index_select(0, graphs)
-        by_size = mask.sum(1).argsort(stable=True)
-        first, second = by_size.chunk(2)
-        order = torch.cat([first, second.flip(0)])
-        axes = _axes(type(self))
         tensors = {
-            key: _side_by_side(value.index_select(0, graphs[order]), axes[key], width)
-            for key, value in self.tensors().items()
+            key: _pairs(getattr(self, key), graphs, _grown(names), width) for key, names in _axes(type(self)).items()
         }
-        masks = torch.nn.functional.pad(mask[order], (0, width - mask.shape[1]))
-        return self._with(tensors, pairs=Pairs(masks, order.argsort()))
+        return self._with(tensors, pair_mask=self.mask.index_select(0, graphs))
 
     def widened(self, multiple: int) -> Self:
         """With so much more padding that rows are a multiple as long: on a GPU, products want them to be aligned."""
@@ -119,10 +117,10 @@ class Blocks:
     def read(self, readout: Any, x: Tensor) -> Tensor:
         """`[row, channel]` -> `[graph, out_channels]`."""
         x = self.padding.pad(x)
-        if self.pairs is None:
+        if self.pair_mask is None:
             return readout.padded(x.flatten(0, 1), self.mask)
-        apart = torch.cat([x, x.flip(1)])
-        return readout.padded(apart.flatten(0, 1), self.pairs.mask).index_select(0, self.pairs.place)
+        apart = _Apart.apply(x, self.pair_mask.shape[1])
+        return readout.padded(apart.flatten(0, 1), self.pair_mask)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,18 +186,49 @@ def _pad(value: Tensor, axes: Sequence[str], extra: int) -> Tensor:
     return torch.nn.functional.pad(value, [end for width in reversed(extras) for end in (0, width)])
 
 
-def _side_by_side(value: Tensor, axes: Sequence[str], width: int) -> Tensor:
-    """The second half of the graphs backwards behind the first, on all axes of nodes and of steps."""
+def _grown(axes: Sequence[str]) -> list[int]:
+    """The axes on which two graphs that share a block stand one after the other."""
+    return [place for place, axis in enumerate(axes) if axis in ("node", "step")]
+
+
+def _pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
+    """`plain_pairs`, in one kernel where there is one."""
+    if table.is_cuda and table.dim() <= 4 and importlib.util.find_spec("triton") is not None:
+        from lanczosnet.models.pair_kernel import pairs_on_device
+
+        return pairs_on_device(table, graphs, grown, width)
+    return plain_pairs(table, graphs, grown, width)
+
+
+def plain_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
+    """The second half of these graphs, or of all, backwards behind the first, on the axes that grow to this width."""
+    value = table if graphs is None else table.index_select(0, graphs)
     first, second = value.chunk(2)
-    grown = [place for place, axis in enumerate(axes) if axis in ("node", "step")]
     shape = [width if place in grown else size for place, size in enumerate(first.shape)]
     both = front = back = value.new_zeros(shape)
     for place in grown:
         size = value.shape[place]
         front, back = front.narrow(place, 0, size), back.narrow(place, width - size, size)
     front.copy_(first)
-    back.add_(second.flip(grown))  # neither graph has anything where the other one has
+    back.add_(second.flip(tuple(grown)))  # neither graph has anything where the other one has
     return both
+
+
+class _Apart(torch.autograd.Function):
+    """Two graphs of every block one by one again, with so many rows each: `[block, node, channel]` -> `[graph, ...]`.
+
+    Backwards their gradients share blocks as the graphs do, which is one kernel where PyTorch's own way takes six.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, num_rows: int) -> Tensor:
+        ctx.width = x.shape[1]
+        return torch.cat([x[:, :num_rows], x[:, -num_rows:].flip(1)])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _pairs(grad, None, [1], ctx.width), None
 
 
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.models.blocks import pair_width
+from lanczosnet.models.blocks import pair_order, pair_width
 from lanczosnet.training.devices import exact_products
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
@@ -18,7 +18,7 @@ from lanczosnet.training.tasks import targets_of
 CHECKED_AT_ONCE = 1024
 ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 # Whether two graphs of a batch share a block on a GPU, where the model allows it: three tenths less arithmetic for
-# molecules, at the price of more kernels and shapes. `benchmarks/qm8.py --pairs` compares.
+# molecules, at the price of a few more kernels and shapes. `benchmarks/qm8.py --pairs` compares.
 PAIRED = False
 
 
@@ -40,6 +40,9 @@ class Examples(Protocol):
 
     @property
     def is_fixed(self) -> bool: ...
+
+    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+        """The same items in the same batches, in the order that costs a step least; on the host where it changes."""
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """For each batch of these items, in this order and on the host, what `step` has to know."""
@@ -87,6 +90,9 @@ class OneGraph:
             together = Batch.from_data_list([on_device] * copies)
             self.inputs[copies] = prepared(model, together, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
+
+    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+        return items
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         return [None]
@@ -141,22 +147,33 @@ class ManyGraphs:
     def is_fixed(self) -> bool:
         return self.blocks is not None and self.same_shape
 
+    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+        """Those that are to share a block half a batch apart, the smallest graph with the largest and so on."""
+        if not self._in_pairs:
+            return items
+        batches = _equal_batches(items.cpu(), batch_size)
+        arranged = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
+        return torch.cat([items[:0].cpu(), *arranged])
+
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
-        batches = items.cpu().split(batch_size)
-        if not self.is_fixed:
-            return [None] * len(batches)
-        if PAIRED and self.blocks.can_pair:
-            return [self._pair_width(self.sizes[batch]) for batch in batches]
-        return [self.blocks.shape_of(batch) for batch in batches]
+        items = items.cpu()
+        if self._in_pairs:
+            batches = _equal_batches(items, batch_size)
+            return [width for batch in batches for width in self._pair_widths(self.sizes[batch])]
+        return [self.blocks.shape_of(batch) if self.is_fixed else None for batch in items.split(batch_size)]
 
-    def _pair_width(self, sizes: Tensor) -> int | None:
-        if len(sizes) % 2:
-            return None
-        width = int(pair_width(sizes))
-        width += -width % ALIGNED_TO
+    @property
+    def _in_pairs(self) -> bool:
+        return PAIRED and self.is_fixed and self.blocks.can_pair
+
+    def _pair_widths(self, sizes: Tensor) -> list[int | None]:
+        """For sizes `[batch, graph]`; None where one is left over, or pairs are under one block or as wide as two."""
+        if sizes.shape[1] % 2:
+            return [None] * len(sizes)
         alone = self.blocks.mask.shape[1]
-        return width if alone <= width < 2 * alone else None
+        widths = [width + -width % ALIGNED_TO for width in pair_width(sizes).tolist()]
+        return [width if alone <= width < 2 * alone else None for width in widths]
 
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None
@@ -203,6 +220,13 @@ class ManyGraphs:
 
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return -(-num_items // batch_size)
+
+
+def _equal_batches(items: Tensor, batch_size: int) -> list[Tensor]:
+    """The full batches and, if there is one, the smaller last one: `[batch, item]` each, to be treated at once."""
+    end = len(items) - len(items) % batch_size
+    parts = (items[:end].reshape(end // batch_size, batch_size), items[end:].unsqueeze(0))
+    return [part for part in parts if part.numel()]
 
 
 def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:

@@ -46,8 +46,8 @@ class Trainer:
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
-        self.val = split.val.to(fabric.device)
-        self.val_shapes = examples.shapes(split.val, self._evaluated_at_once)
+        val = examples.arranged(split.val, self._evaluated_at_once)  # no metric depends on their order
+        self.val, self.val_shapes = val.to(fabric.device), examples.shapes(val, self._evaluated_at_once)
         self.may_replay = _may_replay(examples, fabric)
         self.module = fabric.setup_module(model)  # first: it may change the type of all weights
         optimizer = _optimizer(model, recipe, fabric.device, for_replay=self.may_replay)
@@ -171,11 +171,11 @@ class Trainer:
 
     def next_order(self) -> Tensor:
         """The training items of the next epoch, the same in all processes; in one step their order does not matter."""
-        items, epoch = self.split.train, self.run.progress.epoch + 1
-        if self.steps_per_epoch == 1:
-            return items
-        generator = torch.Generator().manual_seed(mixed_seed(self.seed, epoch))
-        return items[torch.randperm(len(items), generator=generator)]
+        items = self.split.train
+        if self.steps_per_epoch > 1:
+            generator = torch.Generator().manual_seed(mixed_seed(self.seed, self.run.progress.epoch + 1))
+            items = items[torch.randperm(len(items), generator=generator)]
+        return self.examples.arranged(items, self.recipe.batch_size)
 
     def _dials(self) -> Dials:
         """Those of the next step, which is counted."""

@@ -62,7 +62,8 @@ class Replayed:
         self.stream = torch.cuda.Stream(device)
         self.random = OwnRandomNumbers(device)
         self.number = torch.zeros(1, dtype=torch.long, device=device)
-        self.items = trainer.split.train.to(device, copy=True)
+        order = trainer.next_order()
+        self.items = order.to(device, copy=True)
         self.dials = torch.zeros(trainer.steps_per_epoch, len(Dials._fields), device=device)
         self.turned: list[Dials] = []  # what `dials` holds
         self.losses = torch.zeros(trainer.steps_per_epoch, device=device)
@@ -71,7 +72,7 @@ class Replayed:
         self.sizes = [min(size, num_items - begin) for begin in range(0, num_items, size)]
         self.places = torch.arange(self.sizes[0], device=device)
         self.recordings: dict[StepShape, Recording] = {}
-        self.is_possible = self._record(trainer.next_order())
+        self.is_possible = self._record(order)
 
     def seed(self, number: int) -> None:
         self.number_of_seed = number

@@ -6,9 +6,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from graph_builders import generator
+from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, edge_blocks, model
-from lanczosnet.models.blocks import pair_width
+from lanczosnet.models.blocks import pair_order, pair_width, plain_pairs
 from lanczosnet.models.edge_blocks import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
@@ -412,6 +413,77 @@ def test_two_graphs_in_a_block_are_the_same_as_two_blocks(name: str, options: di
         results.append((out, [p.grad.clone() for p in chosen.parameters() if p.grad is not None]))
     assert inputs.mask.shape == (len(numbers) // 2, width)
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+
+
+def test_in_the_right_order_pairs_need_the_least_width() -> None:
+    sizes = torch.tensor([[26, 3, 16, 15, 9, 20], [5, 5, 5, 1, 1, 1]])
+    order = pair_order(sizes)
+    assert order.sort(1).values.tolist() == [list(range(6))] * 2
+    assert sizes.gather(1, order).tolist() == [[3, 9, 15, 26, 20, 16], [1, 1, 1, 5, 5, 5]]
+    every = torch.cartesian_prod(*[torch.arange(6)] * 6)
+    every = every[(every.sort(1).values == torch.arange(6)).all(1)]
+    assert pair_width(sizes.gather(1, order)).tolist() == [int(pair_width(row[every]).min()) for row in sizes]
+
+
+def test_pairs_are_gathered_without_sorting_or_waiting_and_read_in_rows_of_one_graph() -> None:
+    chosen = network("lanczosnet", num_steps=8)
+    blocks, numbers = chosen.prepare_all(in_float64(molecules())), torch.tensor([1, 4, 2, 3])
+    rows = []
+    chosen.readout.gate.register_forward_pre_hook(lambda module, inputs: rows.append(len(inputs[0])))
+
+    def step() -> None:
+        chosen(blocks.gather_pairs(numbers, 20)).square().sum().backward()
+
+    with Waits() as waits:
+        found = operations(step)
+    assert not waits.found
+    assert not {"sort", "argsort"} & set(found)
+    assert rows == [len(numbers) * blocks.mask.shape[1]]
+
+
+def tables(device: str) -> list[tuple[Tensor, list[int]]]:
+    """As the blocks of networks have them, and the axes that grow; one is a view of another layout."""
+    shapes = {
+        (7, 6): [1],
+        (7, 6, 3): [1],
+        (7, 6, 5): [1, 2],
+        (7, 4, 3): [1],
+        (7, 6, 2, 6): [1, 3],
+        (7, 2, 6, 6): [2, 3],
+    }
+    found = [(torch.randn(shape, generator=generator(0)), grown) for shape, grown in shapes.items()]
+    found.append((torch.randint(9, (7, 6), generator=generator(1)), [1]))
+    found.append((torch.randn(7, 26, 7, 26, generator=generator(2), dtype=torch.float32), [1, 3]))
+    found.append((torch.randn(7, 6, 6, 2, generator=generator(3)).movedim(3, 2), [1, 3]))
+    found.append((torch.randn(7, 6, 0, 6), [1, 3]))
+    return [(table.to(device), grown) for table, grown in found]
+
+
+def compare_pairs_with_the_plain_path(device: str = "cpu") -> None:
+    """Exactly, also where the two graphs overlap and with all graphs in place of numbers."""
+    from lanczosnet.models.pair_kernel import pairs_on_device
+
+    numbers = torch.tensor([3, 0, 6, 2, 2, 5], device=device)
+    for table, grown in tables(device):
+        for width in (table.shape[1 if 1 in grown else 2], 28, 33):
+            if width < max(table.shape[place] for place in grown):
+                continue
+            for chosen, graphs in ((table, numbers), (table[:6], None)):
+                found, expected = (pairs(chosen, graphs, grown, width) for pairs in (pairs_on_device, plain_pairs))
+                assert found.shape == expected.shape
+                assert found.dtype == expected.dtype
+                assert torch.equal(found, expected)
+
+
+@pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and Triton")
+def test_the_kernel_of_pairs_is_the_plain_path() -> None:
+    compare_pairs_with_the_plain_path("cuda")
+
+
+@pytest.mark.slow
+@needs_triton
+def test_the_kernel_of_pairs_is_the_plain_path_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_pairs_with_the_plain_path")
 
 
 @pytest.mark.parametrize("num_edge_types", [0, 3])

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from graph_builders import generator
 from lanczosnet.graphs import split
 from lanczosnet.models import MPNN
 from lanczosnet.models.edge_blocks import DEVIATIONS
@@ -90,6 +91,51 @@ def test_replayed_steps_are_the_steps_that_would_be_called(functions, monkeypatc
         assert widths - {None}
     else:
         assert widths == {None}
+
+
+@pytest.fixture
+def in_pairs(functions, monkeypatch) -> None:
+    monkeypatch.setattr(examples, "PAIRED", True)
+
+
+def test_pairs_change_the_order_inside_batches_alone(in_pairs) -> None:
+    arranged, plain = trainer_of("lanczosnet", replays=True), trainer_of("lanczosnet", replays=False)
+    items, expected = arranged.next_order(), plain.next_order()
+    sizes = arranged.examples.sizes
+    assert not items.equal(expected)
+    assert arranged.next_order().equal(items)
+    for batch, other in zip(items.split(4), expected.split(4), strict=True):
+        assert batch.sort().values.equal(other.sort().values)
+        first, second = sizes[batch].tensor_split(2)
+        assert first.equal(first.sort().values)
+        assert second.equal(second.sort(descending=True).values)
+    assert arranged.val.sort().values.equal(plain.val.sort().values)
+    assert any(arranged.val_shapes)
+
+
+@pytest.mark.parametrize("batch_size", [4, 5, 64], ids=["even", "odd", "one batch"])
+def test_outputs_in_pairs_stand_beside_their_targets(in_pairs, batch_size: int) -> None:
+    trainer = trainer_of("lanczosnet", replays=True)
+    data, network = trainer.examples, trainer.run.model.eval()
+    any_order = torch.randperm(30, generator=generator(0))
+    arranged = data.arranged(any_order, batch_size)
+    assert (set(data.shapes(arranged, batch_size)) == {None}) == (batch_size == 5)
+    for items in (any_order, arranged):  # the other one only costs more
+        shapes = data.shapes(items, batch_size)
+        steps = list(data.steps(items, batch_size, shapes=shapes))
+        alone = torch.cat([network(data.graphs.batch(item.view(1))) for item in items])
+        torch.testing.assert_close(torch.cat([network(step.inputs) for step in steps]), alone, atol=1e-5, rtol=1e-4)
+        y = torch.cat([step.y for step in steps])
+        torch.testing.assert_close(y, data.y.view(len(data.y), -1)[items], equal_nan=True)
+
+
+def test_a_resumed_run_in_pairs_is_an_uninterrupted_one(in_pairs, tmp_path) -> None:
+    expected, _ = trained("lanczosnet", replays=True)
+    first, second = (trainer_of("lanczosnet", replays=True) for _ in range(2))
+    losses, checkpoint = losses_of(first, 2), CheckpointFile(tmp_path / "run", {})
+    checkpoint.write(first.run)
+    checkpoint.restore(second.run)
+    assert losses + losses_of(second, 2) == expected
 
 
 def test_replayed_steps_on_packed_edges_have_few_shapes(functions, monkeypatch) -> None:
