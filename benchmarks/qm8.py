@@ -9,6 +9,7 @@ LanczosNet layer by layer.
 
 import argparse
 import gc
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -179,9 +180,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
     parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
     parser.add_argument("--align", type=int, default=examples.ALIGNED_TO, help="numbers that a row is a multiple of")
-    parser.add_argument("--pairs", action="store_true", help="let two molecules share a block, as training does not")
+    parser.add_argument("--alone", action="store_true", help="a block for every molecule, where training pairs them")
     options = parser.parse_args()
-    examples.ALIGNED_TO, examples.PAIRED = options.align, options.pairs
+    examples.ALIGNED_TO, examples.PAIRED = options.align, not options.alone
     if options.device == "cpu":
         torch.set_num_threads(1)
     graphs = load("qm8", data_dir=options.data_dir, tasks=16)
@@ -195,7 +196,10 @@ def main() -> None:
 def measure(graphs: PackedGraphs, fabric: Fabric, options: argparse.Namespace) -> None:
     benchmark = Benchmark(graphs, fabric, options.epochs)
     num_seeds = options.seeds if options.device == "cuda" else 1
-    lines = [benchmark.line(name, num_seeds) for name in options.models]
+    lines = []
+    for name in options.models:
+        lines.append(benchmark.line(name, num_seeds))
+        print(*lines[-1], file=sys.stderr)  # whoever stops it keeps what was measured
     if options.peer_batches:
         node_types = int(graphs.node["x"].max()) + 1
         published = row("qm8", "lanczosnet").build(node_types, benchmark.task.out_channels)
