@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch_geometric.data import Data
 
 from lanczosnet.experiments.grid import Cell, Grid, Run
@@ -88,6 +89,8 @@ def results(
         outcomes = fit_together(
             trials, data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(cell, report)
         )
+    except torch.AcceleratorError:  # no run's fault: the device serves this process no more, and others may go on
+        raise
     except Exception as error:  # whatever ends a run is its result, and says so in the table
         if len(runs) > 1:
             for run in runs:

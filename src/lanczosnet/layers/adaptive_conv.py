@@ -18,11 +18,17 @@ from lanczosnet.layers.coordinates import (
     BlockCoordinates,
     Coordinates,
     NodeCoordinates,
+    PaddedCoordinates,
+    Places,
     RaggedCoordinates,
     SubsetCoordinates,
+    places_of,
 )
 from lanczosnet.layers.scale_weights import by_term, num_matrices
 from lanczosnet.layers.spectrum import EdgeTypeOperators
+
+# How many places a node may have in padded blocks: dense products are that much faster than a pass for every step.
+MOST_PADDING = 2
 
 
 class Core(NamedTuple):
@@ -57,6 +63,7 @@ class ComponentPlan(NamedTuple):
     segment: Tensor | None  # the compressed components, numbered among themselves, [node]
     num_segments: int
     largest: int  # nodes
+    places: Places | None = None  # the compressed ones as padded blocks, where they are of about one size
 
 
 def component_plan(
@@ -67,7 +74,7 @@ def component_plan(
         component, num_components = torch.zeros(operator.num_nodes, dtype=torch.long, device=operator.device), 1
     size = torch.bincount(component, minlength=num_components)
     is_small = size <= exact_up_to
-    small = entries = inside = segment = None
+    small = entries = inside = segment = places = None
     if bool(is_small.any()):
         small = block_layout(component, num_components, keep=is_small)
         entries = block_entries(operator, small)
@@ -76,7 +83,10 @@ def component_plan(
         inside = (~is_small[component]).to(operator.dtype)
         # Nodes of exact components have a start vector of zero, so it does not matter whom they are counted with.
         segment = ((~is_small).cumsum(0) - 1).clamp(min=0)[component]
-    return ComponentPlan(small, entries, inside, segment, num_segments, int(size.max()) if len(size) else 0)
+    largest = int(size.max()) if len(size) else 0
+    if num_segments > 1 and num_segments * largest <= MOST_PADDING * int(size[~is_small].sum()):
+        places = places_of(block_layout(component, num_components, keep=~is_small))
+    return ComponentPlan(small, entries, inside, segment, num_segments, largest, places)
 
 
 def adaptive_spectrum(
@@ -149,24 +159,25 @@ def _sparse_cores(
         start = plan.inside if start is None else start * plan.inside
         dtype = working_type(plan.largest, options["num_steps"], operator.dtype)
         options = options | {"working_dtype": dtype, "validate": False}
-        cores.append(_lanczos_core(operator, start, options, plan.segment, plan.num_segments))
+        cores.append(_lanczos_core(operator, start, options, plan))
     return cores
 
 
 def _lanczos_core(
-    operator: Operator,
-    start: Tensor | None,
-    options: dict[str, Any],
-    segment: Tensor | None = None,
-    num_segments: int = 1,
+    operator: Operator, start: Tensor | None, options: dict[str, Any], plan: ComponentPlan | None = None
 ) -> Core:
-    if num_segments == 1:  # all that is not zero belongs to one component
+    if plan is None or plan.num_segments == 1:  # all that is not zero belongs to one component
         operator = operator.without_segments() if isinstance(operator, SparseOperator) else operator
         result = lanczos(operator, start, **options)
         return Core(tridiagonal_matrix(result), BasisCoordinates(result.basis))
-    assert segment is not None
-    result = lanczos(operator, start, segment=segment, num_segments=num_segments, **options)
-    return Core(tridiagonal_matrix(result), RaggedCoordinates(result.basis, segment, num_segments))
+    assert plan.segment is not None
+    result = lanczos(operator, start, segment=plan.segment, num_segments=plan.num_segments, **options)
+    coordinates: Coordinates
+    if plan.places is None:
+        coordinates = RaggedCoordinates(result.basis, plan.segment, plan.num_segments)
+    else:
+        coordinates = PaddedCoordinates(result.basis, plan.places)
+    return Core(tridiagonal_matrix(result), coordinates)
 
 
 class AdaLanczosConv(nn.Module):

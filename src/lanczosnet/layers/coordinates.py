@@ -1,6 +1,6 @@
 """Signals on the nodes of graphs as K coordinates per graph, and back."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -57,8 +57,53 @@ class BasisCoordinates:
         return self.basis @ coefficients
 
 
+class Places(NamedTuple):
+    """Nodes in blocks that are padded to the largest."""
+
+    layout: BlockLayout
+    node: Tensor  # at every place of every block, any node where that is padding, [block x place]
+    place: Tensor  # of every node among all blocks', any place for nodes outside, [node]
+    inside: Tensor | None  # zero on nodes outside the blocks, [node, 1]; None if there are none
+
+
+def places_of(layout: BlockLayout) -> Places:
+    # Every padding has a node of its own as far as there are enough: their gradients are added up one after the other.
+    num_places = len(layout.size) * layout.width
+    node = torch.arange(num_places, device=layout.node.device) % max(layout.num_nodes, 1)
+    place_of_member = layout.block * layout.width + layout.place
+    node[place_of_member] = layout.node
+    place = torch.zeros(layout.num_nodes, dtype=torch.long, device=node.device)
+    place[layout.node] = place_of_member
+    if len(layout.node) == layout.num_nodes:
+        return Places(layout, node, place, None)
+    inside = torch.zeros(layout.num_nodes, 1, device=node.device)
+    inside[layout.node] = 1.0
+    return Places(layout, node, place, inside)
+
+
+class PaddedCoordinates:
+    """Lanczos vectors of several components of about one size, as dense blocks."""
+
+    def __init__(self, basis: Tensor, places: Places) -> None:
+        self.places = places
+        self.vectors = places.layout.pad(basis)  # [block, place, step]; zero on padding
+
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        if _is_wide(weights):
+            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
+        return self._transformed(signal).unsqueeze(-3) @ weights
+
+    def _transformed(self, signal: Tensor) -> Tensor:
+        blocks = signal.index_select(0, self.places.node).unflatten(0, self.vectors.shape[:2])
+        return self.vectors.mT @ blocks
+
+    def inverse(self, coefficients: Tensor) -> Tensor:
+        signal = (self.vectors @ coefficients).flatten(0, 1).index_select(0, self.places.place)
+        return signal if self.places.inside is None else signal * self.places.inside.to(signal.dtype)
+
+
 class RaggedCoordinates:
-    """Lanczos vectors of several components side by side, one step at a time to stay at node x channel memory."""
+    """Lanczos vectors of components of any sizes side by side, one step at a time and without padding."""
 
     def __init__(self, basis: Tensor, segment: Tensor, num_segments: int) -> None:
         self.vectors = basis.unsqueeze(-1).unbind(-2)

@@ -73,7 +73,7 @@ def fit_together(
     if not trials:
         return []
     fabric = fabric or best_device()
-    with _explained(recipe), _random_state_kept(fabric.device), products_of(fabric):
+    with _explained(_advice(data, recipe, len(trials))), _random_state_kept(fabric.device), products_of(fabric):
         begin = perf_counter()
         for trial in trials:
             trial.model.to(fabric.device)
@@ -85,6 +85,9 @@ def fit_together(
             for places in [every] if _side_by_side(fabric) else [[place] for place in every]:
                 group.train(places)
         finally:
+            if fabric.device.type == "cuda":
+                # An error leaves steps of other runs on their way: their memory must not serve anyone else yet.
+                torch.cuda.synchronize(fabric.device)
             for trainer in trainers:
                 trainer.release()
         outcomes = [group.outcomes[place] for place in range(len(trials))]
@@ -200,15 +203,20 @@ def _random_state_kept(device: torch.device) -> Iterator[None]:
         yield
 
 
+def _advice(data: Data | PackedGraphs, recipe: Recipe, num_runs: int) -> str:
+    """What to do where memory is short."""
+    if isinstance(data, PackedGraphs):
+        size = recipe.batch_size
+        return f"out of memory with batches of {size}: try batch_size={max(1, size // 2)}"
+    return "out of memory: try one run at a time" if num_runs > 1 else "out of memory: try fewer num_steps"
+
+
 @contextmanager
-def _explained(recipe: Recipe) -> Iterator[None]:
+def _explained(advice: str) -> Iterator[None]:
     """Out of memory becomes a message that says what to do."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "can't allocate memory" not in str(error):
             raise
-        raise TrainingError(
-            f"out of memory with batches of {recipe.batch_size}: try batch_size={max(1, recipe.batch_size // 2)}, "
-            "a smaller hidden_channels, or another device"
-        ) from error
+        raise TrainingError(f"{advice}, a smaller hidden_channels, or another device") from error

@@ -154,6 +154,16 @@ def test_runs_that_fail_together_are_tried_alone(store, monkeypatch):
     assert ["error" in line for line in lines] == [False, True, False]
 
 
+def test_a_broken_device_is_not_the_result_of_a_run(store, monkeypatch):
+    def fit_together(*trials, **how):
+        raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(runner, "fit_together", fit_together)
+    with pytest.raises(torch.AcceleratorError):
+        list(runner.results(Grid((GCN,), (0, 1)).runs, runner.fabric_for("cpu"), CPU, store))
+    assert store.lines() == {}
+
+
 def failing(seeds: set[int], calls: list[list[int]]):
     def fit_together(trials, data, recipe, **how):
         calls.append([trial.seed for trial in trials])

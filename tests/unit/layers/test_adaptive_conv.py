@@ -4,9 +4,15 @@ import torch
 from graph_builders import generator, path_edges, ragged_operator, random_operator
 from lanczosnet.affinity import adjacency, connected_components, normalized
 from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
-from lanczosnet.layers import AdaLanczosConv, adaptive_spectrum
+from lanczosnet.layers import AdaLanczosConv, adaptive_conv, adaptive_spectrum
 from lanczosnet.layers.adaptive_conv import component_plan
-from lanczosnet.layers.coordinates import BasisCoordinates, BlockCoordinates, NodeCoordinates, RaggedCoordinates
+from lanczosnet.layers.coordinates import (
+    BasisCoordinates,
+    BlockCoordinates,
+    NodeCoordinates,
+    PaddedCoordinates,
+    RaggedCoordinates,
+)
 
 CPU = torch.device("cpu")
 
@@ -20,16 +26,44 @@ def test_small_components_are_kept_exactly_and_large_ones_compressed() -> None:
     S = ragged_operator(torch.float64, CPU, sizes=(3, 9, 1, 12))
     component, count = connected_components(S)
     kinds = [type(c.coordinates) for c in adaptive_spectrum(S, 5, component=component, num_components=count).cores]
-    assert kinds == [BlockCoordinates, RaggedCoordinates]
+    assert kinds == [BlockCoordinates, PaddedCoordinates]
     one_large = adaptive_spectrum(S, 10, component=component, num_components=count).cores
     assert [type(core.coordinates) for core in one_large] == [BlockCoordinates, BasisCoordinates]
     published = adaptive_spectrum(S, 5, component=component, num_components=count, exact_up_to=0).cores
-    assert [type(core.coordinates) for core in published] == [RaggedCoordinates]
+    assert [type(core.coordinates) for core in published] == [PaddedCoordinates]
     assert [type(core.coordinates) for core in adaptive_spectrum(S.padded(), 12).cores] == [NodeCoordinates]
 
 
-def test_dense_ragged_and_single_graphs_give_the_same() -> None:
-    conv, sizes = convolution(), (3, 9, 1, 12)
+def test_components_of_very_different_sizes_are_not_padded() -> None:
+    S = ragged_operator(torch.float64, CPU, sizes=DIFFERENT)
+    component, count = connected_components(S)
+    kinds = [type(c.coordinates) for c in adaptive_spectrum(S, 5, component=component, num_components=count).cores]
+    assert kinds == [BlockCoordinates, RaggedCoordinates]
+
+
+DIFFERENT = (7, 3, 40, 6)
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 5])
+def test_padded_and_ragged_components_have_the_same_output_and_gradients(
+    monkeypatch: pytest.MonkeyPatch, exact_up_to: int
+) -> None:
+    S, conv = ragged_operator(torch.float64, CPU, sizes=DIFFERENT), convolution()
+    component, count = connected_components(S)
+    x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64).requires_grad_()
+    shift = torch.zeros(S.num_nodes, dtype=torch.float64, requires_grad=True)
+    options = {"component": component, "num_components": count, "exact_up_to": exact_up_to}
+    outcomes = []
+    for most in (1, 100):
+        monkeypatch.setattr(adaptive_conv, "MOST_PADDING", most)
+        y = conv(x, adaptive_spectrum(S.plus_diagonal(shift), 5, **options))
+        outcomes.append((y, *torch.autograd.grad(y.square().sum(), [x, shift, *conv.parameters()])))
+    torch.testing.assert_close(*outcomes)
+
+
+@pytest.mark.parametrize("sizes", [(3, 9, 1, 12), DIFFERENT])
+def test_dense_ragged_and_single_graphs_give_the_same(sizes: tuple[int, ...]) -> None:
+    conv = convolution()
     S = ragged_operator(torch.float64, CPU, sizes=sizes)
     component, count = connected_components(S)
     x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)

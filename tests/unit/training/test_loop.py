@@ -134,6 +134,13 @@ def test_out_of_memory_suggests_a_smaller_batch():
         fit(OutOfMemory(), data, halves(data), task, recipe("paper", "graph"))
 
 
+def test_out_of_memory_on_one_graph_does_not_speak_of_batches():
+    data = communities()
+    task = task_of(data, halves(data).train)
+    with pytest.raises(TrainingError, match="out of memory: try fewer num_steps, a smaller hidden_channels, or"):
+        fit(OutOfMemory(), data, halves(data), task, recipe("paper", "node"))
+
+
 def test_clipping_and_averaging_and_decay_are_not_ignored():
     plain = {"clip_norm": 0.0, "averaging": 0.0, "decay": "none", "warmup_epochs": 0.0}
     reports = trained(communities(), **plain)[2]
