@@ -5,13 +5,13 @@ to start than to do. Here matrix and basis stay in registers from the first step
 functions, and without re-orthogonalisation to autograd through the first, which the tests hold them to.
 """
 
-import importlib.util
 from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
 
 from lanczosnet.affinity import DenseOperator, Operator
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.krylov.iteration import Breakdown, Coefficients
 
 LARGEST = 64  # nodes, and Lanczos vectors
@@ -20,10 +20,9 @@ SMALLEST = 16
 
 def is_small_batch(operator: Operator, num_steps: int) -> TypeGuard[DenseOperator]:
     """Whether these kernels serve it: in float64, in which small graphs are iterated."""
-    if not isinstance(operator, DenseOperator) or not operator.values.is_cuda or operator.values.dim() != 3:
+    if not isinstance(operator, DenseOperator) or not kernels_serve(operator.values) or operator.values.dim() != 3:
         return False
-    fits = 0 < operator.num_nodes <= LARGEST and num_steps < LARGEST and operator.dtype == torch.float64
-    return fits and importlib.util.find_spec("triton") is not None
+    return 0 < operator.num_nodes <= LARGEST and num_steps < LARGEST and operator.dtype == torch.float64
 
 
 def iterate_on_device(

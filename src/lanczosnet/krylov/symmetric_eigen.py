@@ -4,11 +4,12 @@ LAPACK's are the fastest on a CPU. On a GPU PyTorch's wait for the device, which
 Jacobi's method takes their place, n / 2 rotations at a time, in one kernel.
 """
 
-import importlib.util
 import math
 
 import torch
 from torch import Tensor
+
+from lanczosnet.kernels import HAS_TRITON
 
 # Rounds of a sweep meet every pair of rows once; these many sweeps reach the rounding error up to this size.
 LARGEST = 32
@@ -23,7 +24,7 @@ def symmetric_eigen(matrix: Tensor, dtype: torch.dtype = torch.float64) -> tuple
     matrix = matrix.detach().to(dtype)
     if not matrix.is_cuda or matrix.shape[-1] > LARGEST or matrix.shape[-1] < 2:
         return torch.linalg.eigh(matrix)
-    if importlib.util.find_spec("triton") is not None:
+    if HAS_TRITON:
         from lanczosnet.krylov.jacobi_kernel import jacobi_on_device
 
         return jacobi_on_device(matrix, SWEEPS[matrix.dtype])

@@ -1,12 +1,12 @@
 """Attention in padded blocks, for all channels and heads at once."""
 
-import importlib.util
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv
 
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators
 
 LARGEST = 64  # nodes of a graph that one program of the kernel holds
@@ -43,8 +43,7 @@ def _attended(both: Tensor, log_count: Tensor, num_heads: int, layer: GATConv) -
 
 
 def _fits_the_kernel(both: Tensor, dropout: float) -> bool:
-    is_small = both.is_cuda and both.dtype == torch.float32 and both.shape[1] <= LARGEST
-    return is_small and dropout == 0.0 and importlib.util.find_spec("triton") is not None
+    return kernels_serve(both) and both.dtype == torch.float32 and both.shape[1] <= LARGEST and dropout == 0.0
 
 
 def plain_attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:

@@ -1,6 +1,5 @@
 """States that a GRU changes by the messages they receive, step after step with the same weights."""
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators, Padding
 from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages
 from lanczosnet.layers.packed import PackedEdges
@@ -63,9 +63,9 @@ class GatedMessages:
 
     def _has_kernels(self, channels: BlockOperators) -> bool:
         """Whether `gated_kernel` serves: float32 on a GPU, one hidden layer, and graphs that fit in a tile."""
-        matrix, has_triton = channels.matrix, importlib.util.find_spec("triton") is not None
+        matrix = channels.matrix
         is_float32 = matrix.dtype == self.cell.weight_hh.dtype == torch.float32
-        if not (matrix.is_cuda and is_float32 and has_triton and channels.padding.rows is None):
+        if not (kernels_serve(matrix) and is_float32 and channels.padding.rows is None):
             return False
         from lanczosnet.layers.gated_kernel import LARGEST
 

@@ -1,6 +1,5 @@
 """The edges of many graphs as rows of one table, without a slot for every edge that a graph might have."""
 
-import importlib.util
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import Padding
 
 
@@ -26,7 +26,7 @@ class Slots:
 
     def add_up(self, table: Tensor) -> Tensor:
         """`[row, channel]` -> `[sum, channel]`, always in the same order and without a copy of the rows."""
-        if table.is_cuda and table.dtype == torch.float32 and importlib.util.find_spec("triton") is not None:
+        if kernels_serve(table) and table.dtype == torch.float32:
             from lanczosnet.layers.packed_kernel import add_up
 
             return add_up(self.index, self.nothing, self.weight, table)

@@ -1,11 +1,12 @@
 """Linear maps that many steps share, and the gates between them: few kernels for recurrent networks on a GPU."""
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from lanczosnet.kernels import kernels_serve
 
 ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple of 16 bytes
 
@@ -141,7 +142,7 @@ def _by_matrix(rows: Tensor, weight: Tensor) -> Tensor:
 
 def gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
     """The next state of PyTorch's `GRUCell` from both products, biases included."""
-    if state.is_cuda and state.dtype == torch.float32 and importlib.util.find_spec("triton") is not None:
+    if kernels_serve(state) and state.dtype == torch.float32:
         from lanczosnet.layers.gru_kernel import GRUOnDevice
 
         return GRUOnDevice.apply(input_gates, hidden_gates, state)

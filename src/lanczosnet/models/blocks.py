@@ -3,7 +3,6 @@
 On a GPU the shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
 """
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_type_hints
@@ -15,6 +14,7 @@ from torch_geometric.data import Batch
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators, Padding
 from lanczosnet.models.entrance import DENSE_UP_TO
 
@@ -193,7 +193,7 @@ def _grown(axes: Sequence[str]) -> list[int]:
 
 def _pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
     """`plain_pairs`, in one kernel where there is one."""
-    if table.is_cuda and table.dim() <= 4 and importlib.util.find_spec("triton") is not None:
+    if kernels_serve(table) and table.dim() <= 4:
         from lanczosnet.models.pair_kernel import pairs_on_device
 
         return pairs_on_device(table, graphs, grown, width)

@@ -1,12 +1,13 @@
 """A step of Adam on vectors that hold all weights: one kernel for each on a GPU, besides the norm
 where gradients are clipped; it never makes the host wait."""
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from lanczosnet.kernels import kernels_serve
 
 TINY = 1e-6  # what PyTorch adds to a norm before it divides by it
 
@@ -43,7 +44,7 @@ def adam(pieces: Pieces, rate: Tensor, count: Tensor, rule: Rule) -> None:
     """Change the vectors by step number `count`, which counts from 1; the numbers are tensors without axes."""
     norm = _norm([gradient for _, gradient in pieces]) if rule.max_norm else None
     for vectors, gradient in pieces:
-        if gradient.is_cuda and importlib.util.find_spec("triton") is not None:
+        if kernels_serve(gradient):
             from lanczosnet.training.adam_kernel import adam_on_device
 
             adam_on_device(vectors, gradient, rate, count, norm, rule)
