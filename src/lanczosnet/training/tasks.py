@@ -16,10 +16,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import RegressionLoss
 
 Level = Literal["node", "graph"]
+LARGEST_IN_KERNEL = 2**16  # numbers of a batch: one program of the kernel goes through all of them
 
 
 @dataclass(frozen=True)
@@ -49,10 +51,17 @@ class Regression:
             known, (y.to(output.dtype) - self._mean(output)) / self._deviation(output), output.detach()
         )
         difference = output - wanted
-        if self.loss == "mse":
-            return difference.square()
-        deviation = self._deviation(output)
-        return difference.abs() if self.loss == "l1" else difference.abs() * (deviation / deviation.mean())
+        return difference.square() if self.loss == "mse" else difference.abs() * self._weight(output)
+
+    def mean_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The mean over all known targets, zero where there are none."""
+        types = {output.dtype, y.dtype}
+        if kernels_serve(output) and types == {torch.float32} and 0 < output.numel() <= LARGEST_IN_KERNEL:
+            from lanczosnet.training.loss_kernel import MeanLossOnDevice
+
+            constants = self._mean(output), self._deviation(output), self._weight(output)
+            return MeanLossOnDevice.apply(output, y, *constants, self.loss == "mse")
+        return _mean_of_known(self, output, y)
 
     def known(self, y: Tensor) -> Tensor:
         return ~y.isnan()
@@ -82,6 +91,12 @@ class Regression:
     def _deviation(self, like: Tensor) -> Tensor:
         return _constant(self.deviation, like.dtype, like.device)
 
+    def _weight(self, like: Tensor) -> Tensor:
+        """Of the targets in the loss: "mae" weighs errors in the units of the data, the others standardised ones."""
+        deviation = torch.tensor(self.deviation, dtype=torch.float64)
+        weight = deviation / deviation.mean() if self.loss == "mae" else torch.ones_like(deviation)
+        return _constant(tuple(weight.tolist()), like.dtype, like.device)
+
 
 @dataclass(frozen=True)
 class Classification:
@@ -106,6 +121,10 @@ class Classification:
         codes = torch.where(known, y, 0).long()
         parts = zip(output.split(self._sizes, dim=1), codes.unbind(1), strict=True)
         return torch.stack([F.cross_entropy(logits, code, reduction="none") for logits, code in parts], 1) * known
+
+    def mean_loss(self, output: Tensor, y: Tensor) -> Tensor:
+        """The mean over all known targets, zero where there are none."""
+        return _mean_of_known(self, output, y)
 
     def known(self, y: Tensor) -> Tensor:
         return y >= 0  # a NaN is not
@@ -144,6 +163,12 @@ class Classification:
 
 
 Task = Regression | Classification
+
+
+def _mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:
+    return task.losses(output, y).sum() / task.known(y).sum().clamp(min=1)
+
+
 _KINDS: dict[str, type[Any]] = {"regression": Regression, "classification": Classification}
 
 

@@ -141,7 +141,9 @@ class Trainer:
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
         """The mean over the known targets of the whole batch; processes average their gradients, hence the factor."""
         passes = [self.module(step.inputs) for _ in range(self.recipe.views // step.copies)]
-        views = [view for output in passes for view in output.chunk(step.copies)]
+        views = [view for output in passes for view in output.chunk(step.copies)] if step.copies > 1 else passes
+        if len(views) == 1 and step.batch_y is step.y and not self.recipe.consistency:
+            return self.task.mean_loss(_rows(views[0], step.rows), step.y)
         count = self.task.known(step.batch_y).sum().clamp(min=1) * len(views)
         sums = [self.task.losses(_rows(view, step.rows), step.y).sum() for view in views]
         loss = sum(sums[1:], start=sums[0]) / count * self.fabric.world_size
@@ -217,7 +219,11 @@ def _turn(group: dict[str, Any], rate: float | Tensor) -> None:
 
 
 def _rows(output: Tensor, rows: Tensor | slice) -> Tensor:
-    return (output[rows] if isinstance(rows, slice) else output.index_select(0, rows)).float()
+    if isinstance(rows, Tensor):
+        output = output.index_select(0, rows)
+    elif rows != slice(None):  # all of them need no view, whose gradient would be a copy
+        output = output[rows]
+    return output.float()
 
 
 @contextmanager
