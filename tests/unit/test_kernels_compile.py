@@ -10,6 +10,7 @@ from interpreted import needs_triton
 FLOAT, DOUBLE = "*fp32", "*fp64"
 ATTENTION = {"WIDTH": 28, "HEADS": 56, "PER_CHANNEL": 8, "OUT": 16, "SLOPE": 0.2, "NODES": 32, "CHANNELS": 16}
 GRU = {"INPUT": 384, "HIDDEN": 1280, "STATE": 132, "WIDTH": 128, "SIZE": 256}
+MEANS = {"WIDTH": 36, "ALONE": 28, "OUT": 16, "COLUMNS": 20, "PAIRED": True, "SPACE": 32}
 SUMS = {"SLOTS": 4, "CHANNELS": 132, "WEIGHTED": True, "SUMS": 4, "BLOCK": 256}
 SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
 MESSAGES = {"N": 28, "C": 7, "WIDTH": 128, "EXTRA": 4, "ENTERED": 1280, "NODES": 32, "EXTRAS": 4, "COLUMNS": 64}
@@ -28,6 +29,15 @@ KERNELS = {
     "attention, backwards": ("layers.attention_kernel", "_backward", FLOAT, {}, ATTENTION, 1),
     "gru": ("layers.gru_kernel", "_forward", FLOAT, {"rows": "i32"}, {**GRU, "COPY": 132}, 4),
     "gru, backwards": ("layers.gru_kernel", "_backward", FLOAT, {"rows": "i32"}, {**GRU, "OF_HIDDEN": 1280}, 4),
+    "readout": ("layers.readout_kernel", "_forward", FLOAT, {"num_blocks": "i32"}, {**MEANS, "ROWS": 32}, 4),
+    "readout, backwards": (
+        "layers.readout_kernel",
+        "_backward",
+        FLOAT,
+        {"num_blocks": "i32"},
+        {**MEANS, "ROWS": 64},
+        4,
+    ),
     "loss": (
         "training.loss_kernel",
         "_mean_loss",

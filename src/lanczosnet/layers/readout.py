@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import aggr
 
-from lanczosnet.layers.shared import SharedLinear, lstm
+from lanczosnet.kernels import kernels_serve
+from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, lstm
 
 
 class PooledReadout(nn.Module):
@@ -36,11 +37,15 @@ class PooledReadout(nn.Module):
 class GatedMeanReadout(nn.Module):
     """mean over nodes of sigmoid(a(x)) * (W x + b): the readout of the published QM8 models. Empty graphs give zero."""
 
+    nothing: Tensor  # as many rows of zeros as align the others
+
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.gate = nn.Linear(in_channels, 1)
         self.linear = nn.Linear(in_channels, out_channels)
         self.pool = aggr.MeanAggregation()
+        aligned = torch.zeros(-(out_channels + 1) % ALIGNED_TO, in_channels)
+        self.register_buffer("nothing", aligned, persistent=False)
 
     def reset_parameters(self) -> None:
         self.gate.reset_parameters()
@@ -51,6 +56,19 @@ class GatedMeanReadout(nn.Module):
 
     def padded(self, x: Tensor, mask: Tensor) -> Tensor:
         return weighted_sum(self._gated(x), _shares(mask))
+
+    def reads_blocks(self, x: Tensor) -> bool:
+        """Whether `of_blocks` serves: float32 on a GPU."""
+        return kernels_serve(x) and x.dtype == self.linear.weight.dtype == torch.float32 and x.numel() > 0
+
+    def of_blocks(self, x: Tensor, mask: Tensor) -> Tensor:
+        """The same in a product and a kernel, of one or two graphs in every block: see `GatedMeanOnDevice`."""
+        from lanczosnet.layers.readout_kernel import GatedMeanOnDevice
+
+        weight = torch.cat([self.linear.weight, self.gate.weight, self.nothing])
+        bias = torch.cat([self.linear.bias, self.gate.bias, self.nothing[:, 0]])
+        both = nn.functional.linear(x, weight, bias)
+        return GatedMeanOnDevice.apply(both.float(), mask, len(self.linear.bias))
 
     def _gated(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.gate(x)) * self.linear(x)

@@ -16,6 +16,7 @@ from lanczosnet.affinity import BlockLayout
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators, Padding
+from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.models.entrance import DENSE_UP_TO
 
 # The operators of a data set may take this many bytes: QM8's take less than one GiB, whatever the network.
@@ -116,11 +117,11 @@ class Blocks:
 
     def read(self, readout: Any, x: Tensor) -> Tensor:
         """`[row, channel]` -> `[graph, out_channels]`."""
-        x = self.padding.pad(x)
-        if self.pair_mask is None:
-            return readout.padded(x.flatten(0, 1), self.mask)
-        apart = _Apart.apply(x, self.pair_mask.shape[1])
-        return readout.padded(apart.flatten(0, 1), self.pair_mask)
+        x, mask = self.padding.pad(x), self.mask if self.pair_mask is None else self.pair_mask
+        if isinstance(readout, GatedMeanReadout) and readout.reads_blocks(x):
+            return readout.of_blocks(x, mask)
+        apart = x if self.pair_mask is None else _Apart.apply(x, mask.shape[1])
+        return readout.padded(apart.flatten(0, 1), mask)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

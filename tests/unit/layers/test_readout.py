@@ -1,7 +1,11 @@
+import copy
+
 import pytest
 import torch
 from torch_geometric.nn.aggr import Set2Set
 
+from graph_builders import generator
+from interpreted import call_interpreted, needs_triton
 from lanczosnet.layers import GatedMeanReadout, readout
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
@@ -38,3 +42,38 @@ def test_an_empty_last_graph_gets_a_row_and_changes_no_other(name: str) -> None:
 def test_a_wrong_name_lists_the_right_ones() -> None:
     with pytest.raises(ValueError, match="unknown readout 'max': choose one of mean, sum, gated, set2set"):
         readout("max", 4, 2)
+
+
+def compare_blocks(device: str = "cpu") -> None:
+    """Of one and of two graphs in every block, with an empty one among them."""
+    sizes = torch.tensor([3, 5, 4, 1, 0, 2])
+    mask = (torch.arange(5) < sizes.unsqueeze(1)).float().to(device)
+    torch.manual_seed(0)
+    for out_channels in (2, 3):
+        module = GatedMeanReadout(4, out_channels).to(device)
+        for num_blocks, width in ((6, 5), (3, 8)):
+            x = torch.randn(num_blocks, width, 4, generator=generator(0)).to(device).requires_grad_()
+            apart = x if num_blocks == 6 else torch.cat([x[:, :5], x.flip(1)[:, :5]])
+            weight = torch.randn(6, out_channels, generator=generator(1)).to(device)
+            outcomes = []
+            for found in (module.of_blocks(x, mask), module.padded(apart.flatten(0, 1), mask)):
+                outcomes.append((found, *torch.autograd.grad((found * weight).sum(), [x, *module.parameters()])))
+            torch.testing.assert_close(*outcomes, atol=1e-5, rtol=1e-4)
+
+
+@needs_triton
+def test_the_kernel_of_the_gated_mean_is_plain_pytorch_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_blocks")
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_kernel_of_the_gated_mean_is_plain_pytorch_on_a_gpu() -> None:
+    compare_blocks("cuda")
+    assert GatedMeanReadout(4, 2).cuda().reads_blocks(torch.zeros(1, 1, 4, device="cuda"))
+
+
+def test_the_gated_mean_has_no_state_but_its_weights() -> None:
+    module = GatedMeanReadout(4, 2)
+    assert set(module.state_dict()) == {"gate.weight", "gate.bias", "linear.weight", "linear.bias"}
+    copy.deepcopy(module).load_state_dict(module.state_dict())
