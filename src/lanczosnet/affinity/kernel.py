@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity.operator import SparseOperator
+from lanczosnet.kernels import kernels_serve
 
 
 def kernel_adjacency(pattern: SparseOperator, embedding: Tensor) -> SparseOperator:
@@ -42,6 +43,22 @@ def dense_kernel_adjacency(pattern: Tensor, embedding: Tensor) -> Tensor:
     mean = distance.sum((-2, -1), keepdim=True) / pattern.sum((-2, -1), keepdim=True).clamp(min=1.0)
     mean = torch.where(mean > torch.finfo(mean.dtype).tiny, mean, torch.ones_like(mean))
     return torch.exp(-distance / mean) * pattern
+
+
+LARGEST = 64  # nodes of a graph that one program of the kernel holds
+
+
+def learns_on_device(embedding: Tensor) -> bool:
+    """Whether `learned_operator` serves: small graphs, in float32, on a GPU."""
+    fits = embedding.dtype == torch.float32 and embedding.numel() > 0 and embedding.shape[-2] <= LARGEST
+    return kernels_serve(embedding) and fits
+
+
+def learned_operator(embedding: Tensor, pattern: Tensor, mask: Tensor, *, self_loops: bool) -> Tensor:
+    """S of `dense_kernel_adjacency`, in one kernel; nodes without an edge have a self-loop in any case."""
+    from lanczosnet.affinity.kernel_on_device import LearnedOperatorOnDevice
+
+    return LearnedOperatorOnDevice.apply(embedding, pattern, mask.to(embedding.dtype), self_loops)
 
 
 class GraphKernel(nn.Module):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
+from lanczosnet.affinity.kernel import learned_operator, learns_on_device
 from lanczosnet.affinity.normalization import OperatorT
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import (
@@ -224,12 +225,18 @@ class AdaLanczosNet(nn.Module):
     def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> list[BlockOperators]:
         """What every layer multiplies with, from the kernel on these features."""
         with torch.autocast(features.device.type, enabled=False):
-            features = blocks.padding.pad(features.to(blocks.pattern.dtype))
-            A = DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask)
-            S = self._normalized(A)
+            S = self._learned(blocks, blocks.padding.pad(features.to(blocks.pattern.dtype)))
             short = stacked_powers(S.dense(), self.short_scales)
             long = self._long_scales(S, None if blocks.is_exact else blocks.start)
             return layer_operators(short, long, blocks.typed, blocks.padding)
+
+    def _learned(self, blocks: AdaptiveBlocks, features: Tensor) -> DenseOperator:
+        """S from the kernel on features `[graph, node, channel]`."""
+        if learns_on_device(features):
+            embedding = self.kernel.layers(features)
+            values = learned_operator(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
+            return DenseOperator(values, mask=blocks.mask)
+        return self._normalized(DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask))
 
     def _long_scales(self, S: DenseOperator, start: Tensor | None) -> Tensor:
         """`[graph, layer, node, scale, node]`, by Lanczos from a start vector, or exactly without one."""
