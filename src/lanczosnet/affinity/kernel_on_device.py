@@ -1,8 +1,8 @@
 """S of a learned graph kernel (Eq. 9, then D^-1/2 (A + I) D^-1/2) for batches of small graphs as Triton kernels.
 
 One program for each graph, forwards and backwards, in place of some sixty operations, of which those on the differences
-of all pairs of nodes move a hundred times as much memory. `kernel.dense_kernel_adjacency` and `normalization.normalized`
-are what it is held to.
+of all pairs of nodes move a hundred times as much memory. It is held to `kernel.dense_kernel_adjacency` and
+`normalization.normalized`.
 """
 
 from typing import Any

@@ -7,6 +7,7 @@ Each maps `[...]` Ritz values to `[..., scale]` responses and acts on every valu
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -22,6 +23,23 @@ AT_ONE = {torch.float32: 1e-5, torch.float64: 1e-10}
 def powers(values: Tensor, scales: Iterable[float]) -> Tensor:
     """(r^s for s in scales), `[...]` -> `[..., scale]`; r^inf is one where |r| = 1 and zero below."""
     return torch.stack([_power(values, scale) for scale in scales], -1)
+
+
+def powers_and_slopes(values: Tensor, scales: Iterable[float]) -> tuple[Tensor, Tensor]:
+    """The same and their derivatives, in three operations and without a gradient; r^inf has slope zero."""
+    scales = tuple(scales)
+    finite = tuple(0.0 if scale == math.inf else scale for scale in scales)
+    lowered = tuple(max(scale - 1.0, 0.0) for scale in finite)
+    exponents, one_less = (_constant(numbers, values.dtype, values.device) for numbers in (finite, lowered))
+    base = values.detach().unsqueeze(-1)
+    found = powers(values.detach(), scales) if math.inf in scales else base**exponents
+    return found, exponents * base**one_less
+
+
+@lru_cache(maxsize=16)
+def _constant(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Copied to the device once: a copy in every step would make the host wait."""
+    return torch.tensor(numbers, dtype=dtype, device=device)
 
 
 def _power(values: Tensor, scale: float) -> Tensor:
@@ -78,14 +96,33 @@ class LearnedFilter(nn.Module, ABC):
         power = powers(values, self.scales)
         return self.finished(power, self.layers(power))
 
+    def with_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """f(r) and f'(r), `[..., scale]`; the slope without a gradient."""
+        response, slope = responses_and_slopes([self], values)
+        return response.squeeze(-2), slope.squeeze(-2)
+
     def finished(self, power: Tensor, mapped: Tensor) -> Tensor:
         """The response from (r^s1, ..., r^sE) and what the MLP makes of it, `[..., scale]` all."""
         response = self.response(power, mapped)
         return response.relu() if self.positive else response
 
+    def finished_with_slope(
+        self, power: Tensor, power_slope: Tensor, mapped: Tensor, mapped_slope: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same and its derivative by that of the powers and of what the MLP makes of them."""
+        response = self.response(power, mapped)
+        with torch.no_grad():
+            slope = self.slope(power, power_slope, mapped, mapped_slope)
+            slope = slope * (response > 0) if self.positive else slope
+        return response.relu() if self.positive else response, slope
+
     @abstractmethod
     def response(self, power: Tensor, mapped: Tensor) -> Tensor:
         """The same, before it is made positive."""
+
+    @abstractmethod
+    def slope(self, power: Tensor, power_slope: Tensor, mapped: Tensor, mapped_slope: Tensor) -> Tensor:
+        """The derivative of `response`."""
 
 
 class MLPFilter(LearnedFilter):
@@ -93,6 +130,9 @@ class MLPFilter(LearnedFilter):
 
     def response(self, power: Tensor, mapped: Tensor) -> Tensor:
         return mapped
+
+    def slope(self, power: Tensor, power_slope: Tensor, mapped: Tensor, mapped_slope: Tensor) -> Tensor:
+        return mapped_slope
 
 
 class AnchoredFilter(LearnedFilter):
@@ -105,6 +145,10 @@ class AnchoredFilter(LearnedFilter):
     def response(self, power: Tensor, mapped: Tensor) -> Tensor:
         return power * (1.0 + torch.tanh(mapped))
 
+    def slope(self, power: Tensor, power_slope: Tensor, mapped: Tensor, mapped_slope: Tensor) -> Tensor:
+        share = torch.tanh(mapped)
+        return power_slope * (1.0 + share) + power * (1.0 - share.square()) * mapped_slope
+
 
 def responses(filters: Sequence[nn.Module], power: Tensor) -> Tensor:
     """What filters of one kind and size, such as those of a network's layers, make of (r^s1, ..., r^sE), in one go:
@@ -114,6 +158,15 @@ def responses(filters: Sequence[nn.Module], power: Tensor) -> Tensor:
         return shared.expand(*power.shape[:-1], len(filters), power.shape[-1])
     mapped = stacked_perceptrons([chosen.layers for chosen in filters], power.flatten(0, -2))  # type: ignore[misc]
     return filters[0].finished(shared, mapped.movedim(0, -2).unflatten(0, power.shape[:-1]))
+
+
+def responses_and_slopes(filters: Sequence[LearnedFilter], values: Tensor) -> tuple[Tensor, Tensor]:
+    """The responses of such filters to Ritz values, `[...]` -> `[..., filter, scale]`, and their derivatives."""
+    power, slope = powers_and_slopes(values, filters[0].scales)
+    rows = (part.flatten(0, -2) for part in (power, slope))
+    mapped = perceptrons_and_slopes([chosen.layers for chosen in filters], *rows)  # type: ignore[misc]
+    by_value = (part.movedim(0, -2).unflatten(0, values.shape) for part in mapped)
+    return filters[0].finished_with_slope(power.unsqueeze(-2), slope.unsqueeze(-2), *by_value)
 
 
 def multilayer_perceptron(in_channels: int, hidden_channels: Sequence[int], out_channels: int) -> nn.Sequential:
@@ -131,6 +184,22 @@ def stacked_perceptrons(perceptrons: Sequence[Sequence[nn.Module]], x: Tensor) -
     for layers in zip(*perceptrons, strict=True):
         x = StackedLinear(layers)(x) if isinstance(layers[0], nn.Linear) else layers[0](x)
     return x
+
+
+def perceptrons_and_slopes(
+    perceptrons: Sequence[Sequence[nn.Module]], x: Tensor, slope: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same with ReLU between the layers, and their derivatives along `slope`, which have no gradient."""
+    x, slope = (part.expand(len(perceptrons), *part.shape) for part in (x, slope))
+    for layers in zip(*perceptrons, strict=True):
+        if isinstance(layers[0], nn.Linear):
+            linear = StackedLinear(layers)
+            x = linear(x)
+            slope = slope @ linear.weight.detach()
+        else:
+            slope = slope * (x.detach() > 0)
+            x = layers[0](x)
+    return x, slope
 
 
 class StackedLinear:

@@ -10,7 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.filters.scales import Scales
-from lanczosnet.filters.spectral import LearnedFilter, multilayer_perceptron, powers, reset_layers, responses
+from lanczosnet.filters.spectral import (
+    LearnedFilter,
+    multilayer_perceptron,
+    powers,
+    reset_layers,
+    responses,
+    responses_and_slopes,
+)
 from lanczosnet.krylov import matrix_function, matrix_powers
 
 
@@ -44,12 +51,22 @@ def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor, *, dtype: to
     if not isinstance(parts[0], LearnedFilter):  # nothing learned: all layers have the same
         shared = matrix_function(matrix, parts[0], dtype=dtype)  # type: ignore[arg-type]
         return shared.unsqueeze(1).expand(-1, len(filters), -1, -1, -1)
-    scales = parts[0].scales
+    found = matrix_function(matrix, _LayerResponses(parts), dtype=dtype)  # type: ignore[arg-type]
+    return found.unflatten(1, (len(parts), len(parts[0].scales)))
 
-    def response(values: Tensor) -> Tensor:
-        return responses(parts, powers(values, scales)).flatten(-2)  # type: ignore[arg-type]
 
-    return matrix_function(matrix, response, dtype=dtype).unflatten(1, (len(parts), len(scales)))
+class _LayerResponses:
+    """The responses of learned filters of one kind and size side by side, `[..., filter x scale]`."""
+
+    def __init__(self, filters: Sequence[LearnedFilter]) -> None:
+        self.filters = filters
+
+    def __call__(self, values: Tensor) -> Tensor:
+        return responses(self.filters, powers(values, self.filters[0].scales)).flatten(-2)
+
+    def with_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        response, slope = responses_and_slopes(self.filters, values)
+        return response.flatten(-2), slope.flatten(-2)
 
 
 class VectorizedTridiagonalFilter(nn.Module):

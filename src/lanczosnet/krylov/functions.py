@@ -56,7 +56,8 @@ def matrix_function(
     Args:
         matrix: symmetric; zero-padded or with repeated eigenvalues as it comes.
         function: acts on each eigenvalue alone, `[..., n]` -> `[..., n]` or `[..., n, scale]`: `Powers`, an MLP, any
-            differentiable torch function. Its parameters receive their gradients.
+            differentiable torch function. Its parameters receive their gradients. Its derivative comes from its own
+            `with_slope` or `divided_differences`, if it has one, else from forward mode.
         eigen: the matrix' eigenvalues and eigenvectors (`symmetric_eigen`), where they are at hand.
         dtype: in which it is decomposed and multiplied. In float32 values and gradients of matrices with up to 32 rows
             are right to a few units of its last digits.
@@ -85,17 +86,24 @@ def _evaluate(
         return response, function.divided_differences(values) if needs_slope else None
     if not needs_slope:
         return _checked(function(values.to(dtype)), values), None
-    # One evaluation in forward mode gives f and f' for all outputs; f stays in the graph of its own parameters.
-    with forward_mode.dual_level():
-        inputs = forward_mode.make_dual(values.to(dtype), torch.ones_like(values, dtype=dtype))
-        response, slope = forward_mode.unpack_dual(_checked(function(inputs), values))
-    slope = torch.zeros_like(response) if slope is None else slope.detach()
+    response, slope = _with_slope(function, values.to(dtype))
+    response = _checked(response, values)
     has_scales = response.dim() > values.dim()
     per_scale, slope = (
         part.to(values.dtype).movedim(-1, -2) if has_scales else part.to(values.dtype).unsqueeze(-2)
         for part in (response.detach(), slope)
     )
     return response, divided_differences(values.unsqueeze(-2), per_scale, slope, CLOSE[dtype])
+
+
+def _with_slope(function: Callable[[Tensor], Tensor], values: Tensor) -> tuple[Tensor, Tensor]:
+    """f and f' for all outputs; f stays in the graph of its own parameters."""
+    if hasattr(function, "with_slope"):
+        return function.with_slope(values)
+    with forward_mode.dual_level():
+        inputs = forward_mode.make_dual(values, torch.ones_like(values))
+        response, slope = forward_mode.unpack_dual(function(inputs))
+    return response, torch.zeros_like(response) if slope is None else slope.detach()
 
 
 def _checked(response: Tensor, values: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ def plain(embedding: Tensor, pattern: Tensor, mask: Tensor, self_loops: bool) ->
 
 
 def some_graphs(device: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Random ones of several sizes; one whose points coincide, one with a node alone, one without edges, none at all."""
+    """A random one; one whose points coincide, one with a node alone, one without edges, and an empty one."""
     sizes = torch.tensor([9, 5, 4, 3, 0])
     mask = (torch.arange(9) < sizes.unsqueeze(1)).float()
     pattern = (torch.rand(5, 9, 9, generator=generator(0)) < 0.5).float().triu(1)

@@ -83,3 +83,20 @@ def test_stacked_layers_turn_their_gradients_back_at_once() -> None:
     assert counts["clone"] == 1
     assert counts["copy_"] == 0
     torch.testing.assert_close([weight.grad for weight in weights], list(gradients))
+
+
+@pytest.mark.parametrize("name", ["mlp", "anchored"])
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("scales", [(0, 1, 3, 10), (2, math.inf)])
+def test_a_filter_knows_its_own_slope(name: str, positive: bool, scales: tuple[float, ...]) -> None:
+    torch.manual_seed(0)
+    chosen = spectral_filter(name, scales, (7, 5), positive=positive).double()
+    values = torch.linspace(-0.97, 0.97, 12, dtype=torch.float64).view(3, 4)
+    response, slope = chosen.with_slope(values)
+    torch.testing.assert_close(response, chosen(values))
+    step = 1e-6
+    torch.testing.assert_close(
+        slope, (chosen(values + step) - chosen(values - step)) / (2 * step), atol=1e-6, rtol=1e-6
+    )
+    assert response.requires_grad
+    assert not slope.requires_grad
