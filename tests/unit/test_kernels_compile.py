@@ -12,6 +12,7 @@ ATTENTION = {"WIDTH": 28, "HEADS": 56, "PER_CHANNEL": 8, "OUT": 16, "SLOPE": 0.2
 GRU = {"INPUT": 384, "HIDDEN": 1280, "STATE": 132, "WIDTH": 128, "SIZE": 256}
 MEANS = {"WIDTH": 36, "ALONE": 28, "OUT": 16, "COLUMNS": 20, "PAIRED": True, "SPACE": 32}
 LEARNED = {"N": 28, "C": 64, "LOOPS": True, "NODES": 32, "TINY": 1e-38}
+DIFFERENCES = {"N": 28, "S": 35, "CLOSE": 3e-4, "NODES": 32, "ROWS": 16, "SCALES": 8}
 SUMS = {"SLOTS": 4, "CHANNELS": 132, "WEIGHTED": True, "SUMS": 4, "BLOCK": 256}
 SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
 MESSAGES = {"N": 28, "C": 7, "WIDTH": 128, "EXTRA": 4, "ENTERED": 1280, "NODES": 32, "EXTRAS": 4, "COLUMNS": 64}
@@ -41,6 +42,7 @@ KERNELS = {
     ),
     "learned S": ("affinity.kernel_on_device", "_forward", FLOAT, {}, LEARNED, 4),
     "learned S, backwards": ("affinity.kernel_on_device", "_backward", FLOAT, {}, LEARNED, 4),
+    "differences": ("krylov.differences_kernel", "_weighed", FLOAT, {}, DIFFERENCES, 4),
     "loss": (
         "training.loss_kernel",
         "_mean_loss",

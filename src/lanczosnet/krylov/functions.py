@@ -6,17 +6,19 @@ divided differences F_ij = (f(r_i) - f(r_j)) / (r_i - r_j), it is B (F * (B^T G 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.autograd.forward_ad as forward_mode
 from torch import Tensor
 
 from lanczosnet.affinity.first_order import first_order
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
+LARGEST = 64  # rows of a matrix that programs of the kernel hold
 
 
 class Powers:
@@ -77,10 +79,20 @@ def matrix_function(
         return _SpectralFunction.apply(matrix, response, vectors, differences)
 
 
+class Slopes(NamedTuple):
+    """What divided differences are made of."""
+
+    values: Tensor  # eigenvalues, [..., n]
+    response: Tensor  # f at them, [..., scale, n]
+    slope: Tensor  # f' at them, [..., scale, n]
+    close: float  # gap under which a quotient is mostly rounding
+
+
 def _evaluate(
     function: Callable[[Tensor], Tensor], values: Tensor, dtype: torch.dtype, needs_slope: bool
-) -> tuple[Tensor, Tensor | None]:
-    """f at the eigenvalues and, where the matrix wants a gradient, its divided differences `[..., scale, n, n]`."""
+) -> tuple[Tensor, Tensor | Slopes | None]:
+    """f at the eigenvalues and, where the matrix wants a gradient, its divided differences `[..., scale, n, n]` or what
+    they are made of."""
     if hasattr(function, "divided_differences"):
         response = _checked(function(values), values)
         return response, function.divided_differences(values) if needs_slope else None
@@ -93,7 +105,7 @@ def _evaluate(
         part.to(values.dtype).movedim(-1, -2) if has_scales else part.to(values.dtype).unsqueeze(-2)
         for part in (response.detach(), slope)
     )
-    return response, divided_differences(values.unsqueeze(-2), per_scale, slope, CLOSE[dtype])
+    return response, Slopes(values, per_scale, slope, CLOSE[dtype])
 
 
 def _with_slope(function: Callable[[Tensor], Tensor], values: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,12 +135,27 @@ def divided_differences(values: Tensor, response: Tensor, slope: Tensor, close: 
     return torch.where(is_close, (slope.unsqueeze(-1) + slope.unsqueeze(-2)) / 2, quotient)
 
 
+def weighed_differences(differences: Tensor | Slopes, rotated: Tensor) -> Tensor:
+    """The sum over scales of divided differences times `[..., n, scale, n]`: `[..., n, n]`."""
+    if isinstance(differences, Slopes):
+        values, response, slope, close = differences
+        if kernels_serve(rotated) and rotated.dim() == 4 and rotated.shape[-1] <= LARGEST:
+            from lanczosnet.krylov.differences_kernel import weighed_on_device
+
+            return weighed_on_device(values, response, slope, rotated, close)
+        differences = divided_differences(values.unsqueeze(-2), response, slope, close)
+    return (differences.movedim(-3, -2) * rotated).sum(-2)
+
+
 class _SpectralFunction(torch.autograd.Function):
     """(matrix, f(R) `[..., n, scale]`) -> B f(R) B^T `[..., scale, n, n]`."""
 
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | None) -> Tensor:
-        ctx.save_for_backward(matrix, response, vectors, differences)
+    def forward(
+        ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | Slopes | None
+    ) -> Tensor:
+        ctx.save_for_backward(matrix, response, vectors)
+        ctx.differences = differences  # of no gradient's graph
         ctx.types = matrix.dtype, response.dtype
         # Scales stand between rows and columns, so that all of them are one product.
         scaled = vectors.unsqueeze(-2) * response.to(vectors.dtype).mT.unsqueeze(-3)  # [..., n, scale, step]
@@ -138,7 +165,7 @@ class _SpectralFunction(torch.autograd.Function):
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        _, _, vectors, differences = ctx.saved_tensors
+        _, _, vectors = ctx.saved_tensors
         matrix_type, response_type = ctx.types
         grad = grad.to(vectors.dtype).movedim(-3, -2)
         half = (grad.flatten(-3, -2) @ vectors).unflatten(-2, grad.shape[-3:-1])
@@ -146,7 +173,7 @@ class _SpectralFunction(torch.autograd.Function):
         matrix_grad = response_grad = None
         if ctx.needs_input_grad[0]:
             # Rotating back and symmetrising are linear: the sum over scales comes first.
-            core = (differences.movedim(-3, -2) * rotated).sum(-2)
+            core = weighed_differences(ctx.differences, rotated)
             matrix_grad = (vectors @ ((core + core.mT) / 2) @ vectors.mT).to(matrix_type)
         if ctx.needs_input_grad[1]:
             response_grad = rotated.diagonal(dim1=-3, dim2=-1).mT.to(response_type)

@@ -5,7 +5,8 @@ import torch
 import torch.autograd.forward_ad as forward_mode
 
 from graph_builders import assert_reproduced, generator, matrix_with_spectrum, relative_error, tolerance
-from lanczosnet.krylov import Powers, matrix_function, matrix_powers
+from interpreted import call_interpreted, needs_triton
+from lanczosnet.krylov import Powers, functions, matrix_function, matrix_powers
 
 GAPS = [1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 0.0]
 EXPONENTS = [1, 2, 3, 5, 7, 10, 20, 30]
@@ -302,3 +303,30 @@ def test_only_square_matrices_have_functions(matrix):
 def test_half_precision_is_refused():
     with pytest.raises(ValueError, match=r"not torch\.bfloat16: convert with \.float\(\)"):
         matrix_function(torch.eye(3, dtype=torch.bfloat16), torch.exp)
+
+
+def compare_weighed_differences(device: str = "cpu") -> None:
+    """With eigenvalues that coincide, nearly meet, and lie apart."""
+    from lanczosnet.krylov.differences_kernel import weighed_on_device
+
+    for n, scales, dtype in ((5, 3, torch.float32), (20, 9, torch.float64), (1, 1, torch.float32)):
+        values = torch.rand(2, n, generator=generator(0), dtype=dtype).to(device)
+        values[:, n // 2] = values[:, 0]
+        values[:, -1] = values[:, 0] + 1e-7
+        response, slope = torch.randn(2, 2, scales, n, generator=generator(1), dtype=dtype).to(device)
+        rotated = torch.randn(2, n, scales, n, generator=generator(2), dtype=dtype).to(device)
+        close = functions.CLOSE[dtype]
+        plain = functions.divided_differences(values.unsqueeze(-2), response, slope, close)
+        found = weighed_on_device(values, response, slope, rotated, close)
+        torch.testing.assert_close(found, (plain.movedim(-3, -2) * rotated).sum(-2), atol=1e-4, rtol=1e-4)
+
+
+@needs_triton
+def test_the_kernel_of_divided_differences_is_plain_pytorch_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_weighed_differences")
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_kernel_of_divided_differences_is_plain_pytorch_on_a_gpu() -> None:
+    compare_weighed_differences("cuda")
