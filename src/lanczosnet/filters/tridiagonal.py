@@ -4,6 +4,7 @@ The authors gave up filtering the eigenvalues of T because the gradient of eigh 
 instead (Eq. 10). `SpectralTridiagonalFilter` filters the eigenvalues after all, with a gradient that is stable.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -43,10 +44,11 @@ class SpectralTridiagonalFilter(nn.Module):
 def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
     """What the filters of a network's layers make of the same matrices, `[graph, layer, scale, step, step]`.
 
-    Spectral filters share one decomposition, in `dtype`, and their responses are one product.
+    Spectral filters share one decomposition, in `dtype`, and their responses are one product; the others share powers.
     """
-    if not isinstance(filters[0], SpectralTridiagonalFilter):
-        return torch.stack([chosen(matrix) for chosen in filters], 1)
+    if isinstance(filters[0], PowersFilter):
+        stacked = matrix_powers(matrix, filters[0].scales.finite)
+        return torch.stack([chosen.of_powers(stacked) for chosen in filters], 1)  # type: ignore[operator]
     parts = [chosen.response for chosen in filters]
     if not isinstance(parts[0], LearnedFilter):  # nothing learned: all layers have the same
         shared = matrix_function(matrix, parts[0], dtype=dtype)  # type: ignore[arg-type]
@@ -69,7 +71,25 @@ class _LayerResponses:
         return response.flatten(-2), slope.flatten(-2)
 
 
-class VectorizedTridiagonalFilter(nn.Module):
+class PowersFilter(nn.Module, ABC):
+    """A filter on the entries of the powers of T."""
+
+    acts_on_spectrum = False
+    scales: Scales
+    layers: nn.Sequential
+
+    def reset_parameters(self) -> None:
+        reset_layers(self.layers)
+
+    def forward(self, matrix: Tensor) -> Tensor:
+        return self.of_powers(matrix_powers(matrix, self.scales.finite))
+
+    @abstractmethod
+    def of_powers(self, stacked: Tensor) -> Tensor:
+        """The same from the powers, `[..., scale, step, step]`."""
+
+
+class VectorizedTridiagonalFilter(PowersFilter):
     """g_i = f_i + f_i^T, where an MLP maps all entries of all powers of T to E matrices (Eq. 10, as published).
 
     Args:
@@ -78,39 +98,27 @@ class VectorizedTridiagonalFilter(nn.Module):
         hidden_channels: sizes of its hidden layers; (4096, 4096, 4096) on QM8, 50 million parameters a layer.
     """
 
-    acts_on_spectrum = False
-
     def __init__(self, scales: Sequence[float], num_steps: int, hidden_channels: Sequence[int] = (128,)) -> None:
         super().__init__()
         self.scales = Scales(scales)
         size = len(self.scales) * num_steps**2
         self.layers = multilayer_perceptron(size, hidden_channels, size)
 
-    def reset_parameters(self) -> None:
-        reset_layers(self.layers)
-
-    def forward(self, matrix: Tensor) -> Tensor:
-        stacked = matrix_powers(matrix, self.scales.finite)
+    def of_powers(self, stacked: Tensor) -> Tensor:
         mapped = self.layers(stacked.flatten(-3)).view_as(stacked)
         return mapped + mapped.mT
 
 
-class EntrywiseTridiagonalFilter(nn.Module):
+class EntrywiseTridiagonalFilter(PowersFilter):
     """One small MLP shared by all entries: (T^s1, ..., T^sE)_jk -> E numbers; symmetric as T is.
 
     A few thousand parameters where the published form has millions, whatever K.
     """
-
-    acts_on_spectrum = False
 
     def __init__(self, scales: Sequence[float], hidden_channels: Sequence[int] = (128,)) -> None:
         super().__init__()
         self.scales = Scales(scales)
         self.layers = multilayer_perceptron(len(self.scales), hidden_channels, len(self.scales))
 
-    def reset_parameters(self) -> None:
-        reset_layers(self.layers)
-
-    def forward(self, matrix: Tensor) -> Tensor:
-        stacked = matrix_powers(matrix, self.scales.finite)
+    def of_powers(self, stacked: Tensor) -> Tensor:
         return self.layers(stacked.movedim(-3, -1)).movedim(-1, -3)

@@ -8,6 +8,8 @@ from lanczosnet.filters import (
     SpectralTridiagonalFilter,
     VectorizedTridiagonalFilter,
 )
+from lanczosnet.filters.tridiagonal import filtered_by_layer
+from operations import operations
 
 FILTERS = {
     "spectral": lambda: SpectralTridiagonalFilter(AnchoredFilter([2, 4], (8,))),
@@ -56,3 +58,12 @@ def test_the_published_filter_of_qm8_has_fifty_million_parameters_a_layer_and_th
         lean = EntrywiseTridiagonalFilter(scales, (128,))
     count = [sum(p.numel() for p in chosen.parameters()) for chosen in (published, lean)]
     assert count == [49_952_720, 1_413]
+
+
+def test_the_layers_of_a_network_share_the_powers_of_a_matrix() -> None:
+    filters = [EntrywiseTridiagonalFilter([2, 5], (4,)) for _ in range(3)]
+    matrix = torch.eye(3).expand(2, 3, 3) * 0.5
+    found = filtered_by_layer(filters, matrix)
+    torch.testing.assert_close(found, torch.stack([chosen(matrix) for chosen in filters], 1))
+    alone = operations(lambda: filters[0](matrix))["bmm"]
+    assert operations(lambda: filtered_by_layer(filters, matrix))["bmm"] == alone > 0
