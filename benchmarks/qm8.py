@@ -126,7 +126,10 @@ class Benchmark:
         return [title, f"{seconds * len(self.parts.train) / len(items):.3f} s", "", "", "", "", f"{memory:.0f} MiB"]
 
     def _operations(self, trainer: Trainer) -> int:
-        """Of the products of an epoch, forwards and backwards, and of the validation; those of batches as the first."""
+        """Of PyTorch's products in an epoch, both ways, and in the validation; those of batches as the first.
+
+        What Triton kernels multiply, such as the messages of GGNN and GPNN, is not seen.
+        """
         items = trainer.next_order()[:BATCH_SIZE]
         (shape,) = trainer.examples.shapes(items, BATCH_SIZE)
         step = trainer.examples.step(items.to(self.device), shape)

@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "graphs": {"layers", "filters", "krylov", "affinity"},
     "models": {"graphs", "layers", "filters", "krylov", "affinity", "kernels"},
     "diffusion_maps": {"krylov", "affinity"},
-    "training": {"models", "graphs", "layers", "kernels"},
+    "training": {"models", "graphs", "layers", "affinity", "kernels"},
     "experiments": {"training", "models", "graphs"},
     "report": set(),
     "cli": {"experiments", "report", "training", "models", "graphs", "diffusion_maps", "krylov", "affinity"},

@@ -11,7 +11,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 SMALLEST = 16  # nodes of a tile
 TINY = torch.finfo(torch.float32).tiny
@@ -34,7 +35,7 @@ class LearnedOperatorOnDevice(torch.autograd.Function):
         return found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         embedding, pattern, mask = ctx.saved_tensors
         found = torch.empty_like(embedding)
@@ -87,11 +88,10 @@ def _backward(  # type: ignore[no-untyped-def]
     of_distance = of_distance + tl.where(is_mean, of_mean / count, 0.0) * edges
     # d_ij = |x_i - x_j|^2, counted once for (i, j) and once for (j, i)
     both = of_distance + tl.trans(of_distance)
-    total = tl.sum(both, 1)
     for channel in range(C):
         at = (graph * N + node) * C + channel
         x = tl.load(embedding + at, mask=node < N, other=0.0)
-        tl.store(found + at, 2.0 * (total * x - tl.sum(both * x[None, :], 1)), mask=node < N)
+        tl.store(found + at, 2.0 * tl.sum(both * (x[:, None] - x[None, :]), 1), mask=node < N)
 
 
 @triton.jit

@@ -89,9 +89,9 @@ def results(
         outcomes = fit_together(
             trials, data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(cell, report)
         )
-    except torch.AcceleratorError:  # no run's fault: the device serves this process no more, and others may go on
-        raise
     except Exception as error:  # whatever ends a run is its result, and says so in the table
+        if isinstance(error, torch.AcceleratorError) and _is_broken(fabric.device):
+            raise  # no run's result: the device serves this process no more, and others may go on
         if len(runs) > 1:
             for run in runs:
                 yield from results([run], fabric, how, store, on_epoch)
@@ -103,6 +103,15 @@ def results(
         if how.keep_models and outcome.fitted and not outcome.error:
             _save(store.models / run.key, run, trial, outcome.fitted, data, recipe)
         yield _line(run, trial, fabric, how, outcome.seconds) | measured
+
+
+def _is_broken(device: torch.device) -> bool:
+    """Whether the process can do nothing more on the device, as after an access to memory that is not its own."""
+    try:
+        torch.ones(1, device=device).cpu()
+    except torch.AcceleratorError:
+        return True
+    return False
 
 
 def _failure(error: Exception) -> dict[str, str]:

@@ -7,7 +7,7 @@ Each maps `[...]` Ritz values to `[..., scale]` responses and acts on every valu
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ def powers(values: Tensor, scales: Iterable[float]) -> Tensor:
 
 
 def powers_and_slopes(values: Tensor, scales: Iterable[float]) -> tuple[Tensor, Tensor]:
-    """The same and their derivatives, in three operations and without a gradient; r^inf has slope zero."""
+    """The same and their derivatives, in few operations and without a gradient; r^inf has slope zero."""
     scales = tuple(scales)
     finite = tuple(0.0 if scale == math.inf else scale for scale in scales)
     lowered = tuple(max(scale - 1.0, 0.0) for scale in finite)
@@ -36,7 +36,7 @@ def powers_and_slopes(values: Tensor, scales: Iterable[float]) -> tuple[Tensor, 
     return found, exponents * base**one_less
 
 
-@lru_cache(maxsize=16)
+@cache  # a recorded step knows their address alone
 def _constant(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Copied to the device once: a copy in every step would make the host wait."""
     return torch.tensor(numbers, dtype=dtype, device=device)
@@ -197,6 +197,7 @@ def perceptrons_and_slopes(
             x = linear(x)
             slope = slope @ linear.weight.detach()
         else:
+            assert isinstance(layers[0], nn.ReLU)
             slope = slope * (x.detach() > 0)
             x = layers[0](x)
     return x, slope

@@ -154,8 +154,8 @@ class _SpectralFunction(torch.autograd.Function):
     def forward(
         ctx: Any, matrix: Tensor, response: Tensor, vectors: Tensor, differences: Tensor | Slopes | None
     ) -> Tensor:
-        ctx.save_for_backward(matrix, response, vectors)
-        ctx.differences = differences  # of no gradient's graph
+        *parts, ctx.close = differences if isinstance(differences, Slopes) else (differences, None)
+        ctx.save_for_backward(matrix, response, vectors, *parts)
         ctx.types = matrix.dtype, response.dtype
         # Scales stand between rows and columns, so that all of them are one product.
         scaled = vectors.unsqueeze(-2) * response.to(vectors.dtype).mT.unsqueeze(-3)  # [..., n, scale, step]
@@ -165,7 +165,7 @@ class _SpectralFunction(torch.autograd.Function):
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        _, _, vectors = ctx.saved_tensors
+        _, _, vectors, *parts = ctx.saved_tensors
         matrix_type, response_type = ctx.types
         grad = grad.to(vectors.dtype).movedim(-3, -2)
         half = (grad.flatten(-3, -2) @ vectors).unflatten(-2, grad.shape[-3:-1])
@@ -173,7 +173,8 @@ class _SpectralFunction(torch.autograd.Function):
         matrix_grad = response_grad = None
         if ctx.needs_input_grad[0]:
             # Rotating back and symmetrising are linear: the sum over scales comes first.
-            core = weighed_differences(ctx.differences, rotated)
+            differences = parts[0] if ctx.close is None else Slopes._make([*parts, ctx.close])
+            core = weighed_differences(differences, rotated)
             matrix_grad = (vectors @ ((core + core.mT) / 2) @ vectors.mT).to(matrix_type)
         if ctx.needs_input_grad[1]:
             response_grad = rotated.diagonal(dim1=-3, dim2=-1).mT.to(response_type)

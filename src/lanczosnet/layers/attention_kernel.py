@@ -10,7 +10,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 SMALLEST = 16  # sides of the tiles of a product
 
@@ -30,7 +31,7 @@ class AttentionOnDevice(torch.autograd.Function):
         return found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         both, log_count = ctx.saved_tensors
         of_both = torch.empty_like(both)  # every program writes its head's columns

@@ -10,7 +10,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 SIZE = 256  # numbers of a state that one program makes
 
@@ -29,7 +30,7 @@ class GRUOnDevice(torch.autograd.Function):
         return found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         input_gates, hidden_gates, state = ctx.saved_tensors
         of_input, of_hidden, of_state = (tensor.new_empty(tensor.shape) for tensor in ctx.saved_tensors)

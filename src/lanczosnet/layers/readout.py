@@ -13,6 +13,8 @@ from torch_geometric.nn import aggr
 from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, lstm
 
+LARGEST_IN_KERNEL = 2**12  # nodes of a block times outputs
+
 
 class PooledReadout(nn.Module):
     """Pool the node states, then a linear map; the pooling is one of PyG's aggregations."""
@@ -58,8 +60,9 @@ class GatedMeanReadout(nn.Module):
         return weighted_sum(self._gated(x), _shares(mask))
 
     def reads_blocks(self, x: Tensor) -> bool:
-        """Whether `of_blocks` serves: float32 on a GPU."""
-        return kernels_serve(x) and x.dtype == self.linear.weight.dtype == torch.float32 and x.numel() > 0
+        """Whether `of_blocks` serves: float32 on a GPU, and few enough numbers in a block for one program."""
+        is_float32 = x.dtype == self.linear.weight.dtype == torch.float32
+        return kernels_serve(x) and is_float32 and 0 < x.shape[-2] * len(self.linear.bias) <= LARGEST_IN_KERNEL
 
     def of_blocks(self, x: Tensor, mask: Tensor) -> Tensor:
         """The same in a product and a kernel, of one or two graphs in every block: see `GatedMeanOnDevice`."""

@@ -9,7 +9,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 
 class GatedMeanOnDevice(torch.autograd.Function):
@@ -29,7 +30,7 @@ class GatedMeanOnDevice(torch.autograd.Function):
         return found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         both, mask = ctx.saved_tensors
         of_both = torch.empty_like(both)

@@ -88,7 +88,8 @@ class _Uses:
         for place, weight in enumerate(weights):
             parts = ((x.split(rows)[place], grad.split(rows)[place]) for rows, x, grad in self.walked)
             inputs, gradients = zip(*([_by_matrix(rows, weight) for rows in pair] for pair in parts), strict=True)
-            found.append(torch.bmm(_one_below_the_other(inputs).mT, _one_below_the_other(gradients)))
+            total = torch.empty_like(weight)  # filled, not returned: autocast would round what is returned
+            found.append(torch.bmm(_one_below_the_other(inputs).mT, _one_below_the_other(gradients), out=total))
         self.walked.clear()
         return found
 

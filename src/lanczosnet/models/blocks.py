@@ -52,6 +52,7 @@ class Blocks:
     pair_mask: Tensor | None = None  # where two graphs share a block: one on nodes of each by itself, [graph, node]
 
     can_pair: ClassVar[bool] = False  # whether two graphs that share no entry of an operator may share a block
+    widest_pair: ClassVar[int] = 2 * DENSE_UP_TO  # nodes, beyond which that would not pay
 
     def __len__(self) -> int:
         return len(self.mask)
@@ -152,6 +153,7 @@ class ChannelBlocks(Blocks):
     matrix: Annotated[Tensor, "graph channel node node"]
 
     can_pair = True
+    widest_pair = DENSE_UP_TO  # of the kernel that aggregates
 
     def entered(self) -> ChannelInputs:
         return ChannelInputs(BlockOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))

@@ -148,12 +148,14 @@ class LanczosNet(nn.Module):
         inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
+        # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
+        is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
         return SpectralBlocks(
             x=inputs.enter(inputs.x),
             mask=inputs.mask,
             vectors=vectors,
-            powers=powers(values, self.long_scales) if self.needs_pairs else values.unsqueeze(-1),
-            short=stacked_powers(inputs.arranged(S).dense(), self.short_scales),
+            powers=powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1),
+            short=stacked_powers(inputs.arranged(S).dense(), self.short_scales) * inputs.mask[:, :, None, None],
             typed=inputs.typed_blocks(),
         )
 

@@ -172,9 +172,9 @@ class ManyGraphs:
         """For sizes `[batch, graph]`; None where one is left over, or pairs are under one block or as wide as two."""
         if sizes.shape[1] % 2:
             return [None] * len(sizes)
-        alone = self.blocks.mask.shape[1]
+        alone, most = self.blocks.mask.shape[1], min(2 * self.blocks.mask.shape[1] - 1, self.blocks.widest_pair)
         widths = [width + -width % ALIGNED_TO for width in pair_width(sizes).tolist()]
-        return [width if alone <= width < 2 * alone else None for width in widths]
+        return [width if alone <= width <= most else None for width in widths]
 
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None

@@ -9,7 +9,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.affinity.first_order import first_order
 
 SIZE = 1024  # numbers that the only program takes at a time
 
@@ -30,13 +31,13 @@ class MeanLossOnDevice(torch.autograd.Function):
             output, y, mean, deviation, weight, loss, gradient, output.numel(),
             TARGETS=output.shape[1], SQUARE=is_square, SIZE=SIZE, num_warps=4,
         )  # fmt: skip
-        ctx.save_for_backward(gradient)
+        ctx.save_for_backward(output, gradient)
         return loss
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None, None]:
-        (gradient,) = ctx.saved_tensors
+        _, gradient = ctx.saved_tensors
         return gradient * grad, None, None, None, None, None
 
 

@@ -7,7 +7,7 @@ targets are NaN or, for classes, negative; they neither count in a loss nor in a
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -93,9 +93,9 @@ class Regression:
 
     def _weight(self, like: Tensor) -> Tensor:
         """Of the targets in the loss: "mae" weighs errors in the units of the data, the others standardised ones."""
-        deviation = torch.tensor(self.deviation, dtype=torch.float64)
-        weight = deviation / deviation.mean() if self.loss == "mae" else torch.ones_like(deviation)
-        return _constant(tuple(weight.tolist()), like.dtype, like.device)
+        mean = sum(self.deviation) / len(self.deviation)
+        weight = tuple(number / mean if self.loss == "mae" else 1.0 for number in self.deviation)
+        return _constant(weight, like.dtype, like.device)
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[
     return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
-@lru_cache(maxsize=256)
+@cache  # a recorded step knows their address alone
 def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Copied to the device once: a copy in every step would make the host wait."""
     return torch.tensor(values, dtype=dtype, device=device)

@@ -211,12 +211,16 @@ def _advice(data: Data | PackedGraphs, recipe: Recipe, num_runs: int) -> str:
     return "out of memory: try one run at a time" if num_runs > 1 else "out of memory: try fewer num_steps"
 
 
+def _speaks_of_memory(error: Exception) -> bool:
+    return any(words in str(error) for words in ("can't allocate memory", "CUDA error: out of memory"))
+
+
 @contextmanager
 def _explained(advice: str) -> Iterator[None]:
     """Out of memory becomes a message that says what to do."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "can't allocate memory" not in str(error):
+        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and not _speaks_of_memory(error):
             raise
         raise TrainingError(f"{advice}, a smaller hidden_channels, or another device") from error

@@ -9,7 +9,7 @@ from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, edge_blocks, model
-from lanczosnet.models.blocks import pair_order, pair_width, plain_pairs
+from lanczosnet.models.blocks import _axes, pair_order, pair_width, plain_pairs
 from lanczosnet.models.edge_blocks import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
@@ -389,6 +389,7 @@ def test_wider_blocks_have_rows_of_a_multiple() -> None:
 PAIRED = {
     "LanczosNet": ("lanczosnet", {"num_steps": 8}),
     "LanczosNet, more pairs than nodes": ("lanczosnet", {"num_steps": 20, "spectral_filter": "mlp"}),
+    "LanczosNet, scale 0": ("lanczosnet", {"num_steps": 8, "short_scales": (0, 2), "long_scales": (0, 10)}),
     "LanczosNet, Set2Set": ("lanczosnet", {"num_steps": 8, "readout": "set2set", "normalization": "layer"}),
     "GCN": ("gcn", {}),
     "DCNN": ("dcnn", {}),
@@ -413,6 +414,16 @@ def test_two_graphs_in_a_block_are_the_same_as_two_blocks(name: str, options: di
         results.append((out, [p.grad.clone() for p in chosen.parameters() if p.grad is not None]))
     assert inputs.mask.shape == (len(numbers) // 2, width)
     torch.testing.assert_close(*results, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "options"), PAIRED.values(), ids=PAIRED)
+def test_what_may_share_a_block_is_zero_on_padding(name: str, options: dict) -> None:
+    blocks = network(name, **options).prepare_all(various(symmetric=True))
+    for key, names in _axes(type(blocks)).items():
+        tensor = getattr(blocks, key)
+        for place in (place for place, axis in enumerate(names) if axis == "node"):
+            mask = blocks.mask.view(len(blocks), *(-1 if axis == place else 1 for axis in range(1, tensor.dim())))
+            assert not (tensor * (1 - mask)).any(), key
 
 
 def test_in_the_right_order_pairs_need_the_least_width() -> None:

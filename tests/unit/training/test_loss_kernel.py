@@ -41,8 +41,19 @@ def notice_divergence() -> None:
     assert MeanLossOnDevice.apply(output, torch.zeros(2, 1), *constants, True).isnan()
 
 
+def refuse_second_derivatives() -> None:
+    from lanczosnet.training.loss_kernel import MeanLossOnDevice
+
+    output = torch.ones(2, 1, requires_grad=True)
+    constants = torch.zeros(1), torch.ones(1), torch.ones(1)
+    loss = MeanLossOnDevice.apply(output, torch.zeros(2, 1), *constants, True)
+    (gradient,) = torch.autograd.grad(loss, output, create_graph=True)
+    with pytest.raises(RuntimeError):
+        gradient.sum().backward()
+
+
 @needs_triton
-@pytest.mark.parametrize("check", ["compare_losses", "notice_divergence"])
+@pytest.mark.parametrize("check", ["compare_losses", "notice_divergence", "refuse_second_derivatives"])
 def test_the_kernel_of_a_loss_is_plain_pytorch_in_the_interpreter(check: str) -> None:
     call_interpreted(__file__, check)
 
