@@ -1,5 +1,6 @@
 """Signals on the nodes of graphs as K coordinates per graph, and back."""
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple, Protocol
 
 import torch
@@ -42,16 +43,27 @@ class BlockCoordinates:
         return self.layout.unpad(coefficients)
 
 
-class BasisCoordinates:
-    """Lanczos vectors of one graph or of a dense batch."""
+class LanczosCoordinates(ABC):
+    """Lanczos vectors: weights before or after Q^T X, whichever leaves it fewer channels."""
+
+    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
+        if _is_wide(weights):
+            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
+        return self._transformed(signal).unsqueeze(-3) @ weights
+
+    @abstractmethod
+    def _transformed(self, signal: Tensor) -> Tensor:
+        """Q^T X, `[..., step, channel]`."""
+
+
+class BasisCoordinates(LanczosCoordinates):
+    """Those of one graph or of a dense batch."""
 
     def __init__(self, basis: Tensor) -> None:
         self.basis = basis
 
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        if _is_wide(weights):
-            return _by_scale(self.basis.mT @ _all_products(signal, weights), len(weights))
-        return (self.basis.mT @ signal).unsqueeze(-3) @ weights
+    def _transformed(self, signal: Tensor) -> Tensor:
+        return self.basis.mT @ signal
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         return self.basis @ coefficients
@@ -81,17 +93,12 @@ def places_of(layout: BlockLayout) -> Places:
     return Places(layout, node, place, inside)
 
 
-class PaddedCoordinates:
-    """Lanczos vectors of several components of about one size, as dense blocks."""
+class PaddedCoordinates(LanczosCoordinates):
+    """Those of several components of about one size, as dense blocks."""
 
     def __init__(self, basis: Tensor, places: Places) -> None:
         self.places = places
         self.vectors = places.layout.pad(basis)  # [block, place, step]; zero on padding
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        if _is_wide(weights):
-            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
-        return self._transformed(signal).unsqueeze(-3) @ weights
 
     def _transformed(self, signal: Tensor) -> Tensor:
         blocks = signal.index_select(0, self.places.node).unflatten(0, self.vectors.shape[:2])
@@ -102,18 +109,13 @@ class PaddedCoordinates:
         return signal if self.places.inside is None else signal * self.places.inside.to(signal.dtype)
 
 
-class RaggedCoordinates:
-    """Lanczos vectors of components of any sizes side by side, one step at a time and without padding."""
+class RaggedCoordinates(LanczosCoordinates):
+    """Those of components of any sizes side by side, one step at a time and without padding."""
 
     def __init__(self, basis: Tensor, segment: Tensor, num_segments: int) -> None:
         self.vectors = basis.unsqueeze(-1).unbind(-2)
         self.segment = segment
         self.num_segments = num_segments
-
-    def weighted(self, signal: Tensor, weights: Tensor) -> Tensor:
-        if _is_wide(weights):
-            return _by_scale(self._transformed(_all_products(signal, weights)), len(weights))
-        return self._transformed(signal).unsqueeze(-3) @ weights
 
     def _transformed(self, signal: Tensor) -> Tensor:
         zeros = signal.new_zeros(self.num_segments, signal.shape[-1])

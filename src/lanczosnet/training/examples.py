@@ -18,8 +18,8 @@ from lanczosnet.training.tasks import targets_of
 CHECKED_AT_ONCE = 1024
 ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 # Whether two graphs of a batch share a block on a GPU, where the model allows it: three tenths less arithmetic for
-# molecules, at the price of a few more kernels and shapes. On an H200, three seeds of LanczosNet take 0.39 s an epoch
-# of QM8 in place of 0.54 s; `benchmarks/qm8.py --alone` compares.
+# molecules, at the price of a few more kernels and shapes. On an H200 an epoch of LanczosNet on QM8 takes 0.217 s in
+# place of 0.235 s; `benchmarks/qm8.py --alone` compares.
 PAIRED = True
 
 
@@ -27,7 +27,7 @@ class Step(NamedTuple):
     """One process' share of a batch."""
 
     inputs: Any  # what the model takes
-    rows: Tensor | slice  # which of its outputs are wanted
+    rows: Tensor | None  # which of its outputs are wanted; None for all
     y: Tensor  # their targets, [item, target]
     batch_y: Tensor  # the targets of the whole batch, of which other processes may have the rest
     copies: int = 1  # how often the inputs hold the items, one copy after the other; `rows` are those of the first
@@ -180,7 +180,7 @@ class ManyGraphs:
         assert self.y is not None
         (inputs,) = self._inputs([items], len(items), [shape])
         y = self.y.view(len(self.y), -1).index_select(0, items)
-        return Step(inputs, slice(None), y, y)
+        return Step(inputs, None, y, y)
 
     def steps(
         self,
@@ -204,7 +204,7 @@ class ManyGraphs:
             share_y = y[share]
             if len(whole) <= process:
                 share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
-            yield Step(inputs, slice(None), share_y, share_y if num_processes == 1 else y[whole])
+            yield Step(inputs, None, share_y, share_y if num_processes == 1 else y[whole])
 
     def _inputs(self, shares: list[Tensor], batch_size: int, shapes: Sequence[int | None]) -> Iterator[Any]:
         """What the model takes for the graphs of each share."""

@@ -218,12 +218,8 @@ def _turn(group: dict[str, Any], rate: float | Tensor) -> None:
         group["lr"].fill_(rate)
 
 
-def _rows(output: Tensor, rows: Tensor | slice) -> Tensor:
-    if isinstance(rows, Tensor):
-        output = output.index_select(0, rows)
-    elif rows != slice(None):  # all of them need no view, whose gradient would be a copy
-        output = output[rows]
-    return output.float()
+def _rows(output: Tensor, rows: Tensor | None) -> Tensor:
+    return (output if rows is None else output.index_select(0, rows)).float()
 
 
 @contextmanager
