@@ -94,6 +94,7 @@ class Benchmark:
             trainers = self.trainers(name, num_seeds)
             advance(trainers)
             together = f"{self._seconds(lambda: advance(trainers)):.3f} s"
+            self._release(trainers)
         rate = operations / seconds
         return [
             ROWS[name],
@@ -112,7 +113,9 @@ class Benchmark:
         advance([trainer])  # records the step
         self._forget_memory()
         seconds = self._seconds(lambda: advance([trainer]))
-        return operations, seconds, self._memory(lambda: advance([trainer]))
+        memory = self._memory(lambda: advance([trainer]))
+        self._release([trainer])
+        return operations, seconds, memory
 
     def peer(self, title: str, model: nn.Module, num_batches: int) -> list[str]:
         """Training alone, of some batches, continued to an epoch."""
@@ -162,6 +165,14 @@ class Benchmark:
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated() / 2**20
         return peak_memory(function)
+
+    def _release(self, trainers: list[Trainer]) -> None:
+        """What one network's recordings held must not count as another's."""
+        for trainer in trainers:
+            trainer.release()
+        gc.collect()
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def _forget_memory(self) -> None:
         if self.device.type == "cuda":
