@@ -15,6 +15,9 @@ LEARNED = {"N": 28, "C": 64, "LOOPS": True, "NODES": 32, "TINY": 1e-38}
 DIFFERENCES = {"N": 28, "S": 35, "CLOSE": 3e-4, "NODES": 32, "ROWS": 16, "SCALES": 8}
 SUMS = {"SLOTS": 4, "CHANNELS": 132, "WEIGHTED": True, "SUMS": 4, "BLOCK": 256}
 SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
+ENDS = {"CHANNELS": 1024, "BENT": True, "BLOCK": 1024}
+ENDS_TYPES = {"index": "*i64", "senders": "*i64", "receivers": "*i64"}
+ENDS_TYPES |= {"nothing": "i32", "no_sender": "i32", "no_receiver": "i32"}
 MESSAGES = {"N": 28, "C": 7, "WIDTH": 128, "EXTRA": 4, "ENTERED": 1280, "NODES": 32, "EXTRAS": 4, "COLUMNS": 64}
 LANCZOS = {"N": 28, "K": 20, "NODES": 32, "VECTORS": 32}
 ITERATION = {"steps": "*i64", "tolerance": "fp32"}
@@ -52,6 +55,15 @@ KERNELS = {
         4,
     ),
     "sums": ("layers.packed_kernel", "_add_up", FLOAT, SUMS_TYPES, SUMS, 4),
+    "ends": ("layers.packed_kernel", "_meet", FLOAT, ENDS_TYPES, {**ENDS, "SLOTS": 5}, 4),
+    "ends, backwards": (
+        "layers.packed_kernel",
+        "_meet_backward",
+        FLOAT,
+        ENDS_TYPES,
+        {**ENDS, "SENDERS": 5, "RECEIVERS": 5},
+        4,
+    ),
     "messages": ("layers.gated_kernel", "_aggregate", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
     "messages, backwards": ("layers.gated_kernel", "_aggregate_backward", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
     "messages of pairs": (

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators, Padding
 from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages
-from lanczosnet.layers.packed import PackedEdges
+from lanczosnet.layers.packed import PackedNodes
 from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru
 
 Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
@@ -31,12 +31,12 @@ class GatedMessages:
         self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
         self.num_channels = len(messages.functions)
 
-    def along(self, channels: Sequence[Edges] | BlockOperators | PackedEdges) -> Step:
+    def along(self, channels: Sequence[Edges] | BlockOperators | PackedNodes) -> Step:
         """What a step does on these graphs."""
         if isinstance(channels, BlockOperators):
             return self._through_blocks(channels)
-        if isinstance(channels, PackedEdges):
-            return self._through_edges(channels)
+        if isinstance(channels, PackedNodes):
+            return self._through_rows(channels)
         messages = self.messages.along(channels)
         return lambda state: self.cell(messages(state), state)
 
@@ -78,32 +78,38 @@ class GatedMessages:
         enter, leave = (linear.weights[0].squeeze(0) for linear in (self._enter, self._last_layer_and_gates))
         return GatedSteps(enter, leave, self.num_channels, self.num_steps)
 
-    def _through_edges(self, edges: PackedEdges) -> Step:
-        """Messages of both ends are aggregated themselves: there are more edges than nodes."""
-        layers = [self._of_edges(number, edges.capacity) for number in range(len(self.layers))]
-        arriving = edges.received_weight().to(self.cell.weight_hh.dtype)
-        columns = _bias_columns(arriving, self.layers[-1][0].weight.shape[0])
+    def _through_rows(self, rows: PackedNodes) -> Step:
+        """Messages of both ends: the first layer is a sum of two products, one for every end, and all others come after
+        the sum over neighbours."""
+        ends = _by_channel(self._first_layer_of_ends, rows.capacity)
+        last = [_by_channel(_weights(self.layers[1]), rows.capacity)] if len(self.layers) > 1 else []
+        input_gates = _by_channel(self._gates_by_channel, rows.capacity)
+        biases = self._biases_that_arrive(rows.received_weight())
 
         def step(state: Tensor) -> Tensor:
-            with_ones = self._enter.side_by_side(state)  # so that pairs need no copy to stand beside ones
-            sent = layers[0].product(edges.pairs(with_ones))
-            for layer in layers[1:]:
-                sent = layer(sent.relu_())
-            received = torch.cat([edges.received(sent), columns], -1).flatten(2)
+            with_ones = self._enter.side_by_side(state)  # so that rows need no copy to stand beside ones
+            sent = rows.meet(ends.product(rows.enter(with_ones)), bent=len(last) > 0)
+            for layer in (*last, input_gates):
+                sent = layer(sent)
             gates = self._enter.product(with_ones)
-            return gru(self._gates(edges.padding.unpad(received)), gates, state.to(gates.dtype))
+            return gru(rows.received(sent) + biases, gates, state.to(gates.dtype))
 
         return step
 
-    def _of_edges(self, number: int, capacity: Sequence[int]) -> SharedLinear:
-        """A layer of the messages; the bias of the last one arrives with them."""
-        has_bias = number < len(self.layers) - 1
-        if number > 0:
-            return _by_channel(self.layers[number], capacity, has_bias)
-        weights, biases, sizes = _groups(self.layers[0], capacity)
-        biases = biases if has_bias else [torch.zeros_like(bias) for bias in biases]
-        ones = self._enter.ones_per_row
-        return SharedLinear([_between_ones(*both, ones) for both in zip(weights, biases, strict=True)], sizes=sizes)
+    @property
+    def _first_layer_of_ends(self) -> Tensor:
+        """For a state beside ones as one end and as the other, `[channel, in + ones, 2 x out]`."""
+        of_ends = torch.cat(_weights(self.layers[0]).chunk(2, 1), 2)
+        bias = _biases(self.layers[0])
+        if len(self.layers) == 1:
+            bias = torch.zeros_like(bias)  # it arrives with the messages
+        of_ones = torch.nn.functional.pad(bias.unsqueeze(1), (0, bias.shape[1], 0, self._enter.ones_per_row - 1))
+        return torch.cat([of_ends, of_ones], 1)
+
+    def _biases_that_arrive(self, arriving: Tensor) -> Tensor:
+        """Of messages and of gates, `[node, C]` -> `[node, gates]`."""
+        of_messages = (_biases(self.layers[-1]).unsqueeze(1) @ self._gates_by_channel).squeeze(1)
+        return arriving.to(of_messages.dtype) @ of_messages + self.cell.bias_ih
 
     def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
@@ -129,31 +135,22 @@ class GatedMessages:
 
     @cached_property
     def _between(self) -> list[SharedLinear]:
-        return [_by_channel(layers, (1,) * self.num_channels) for layers in self.layers[1:-1]]
-
-    @cached_property
-    def _gates(self) -> SharedLinear:
-        """From messages to the input gates."""
-        return self._with_biases(self._gates_by_channel)
+        return [SharedLinear([_weights(layers)], [_biases(layers)]) for layers in self.layers[1:-1]]
 
     @cached_property
     def _last_layer_and_gates(self) -> SharedLinear:
-        """The last layers and the input gates as one matrix."""
-        return self._with_biases(torch.stack([layer.weight for layer in self.layers[-1]]).mT @ self._gates_by_channel)
+        """The last layers and the input gates as one matrix, with the biases of both for the columns that `_receiver`
+        adds."""
+        last = self.layers[-1]
+        weight = _weights(last) @ self._gates_by_channel  # [channel, in, gates]
+        rows = weight.new_zeros(self.num_channels, _extra_columns(weight.shape[1]), weight.shape[2])
+        of_gates = self.cell.bias_ih.expand(self.num_channels, 1, -1) / self.num_channels
+        of_messages = rows[:, :1] if last[0].bias is None else _biases(last).unsqueeze(1) @ self._gates_by_channel
+        return SharedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
 
     @cached_property
     def _gates_by_channel(self) -> Tensor:
         return self.cell.weight_ih.T.unflatten(0, (self.num_channels, -1))  # [channel, message, gates]
-
-    def _with_biases(self, weight: Tensor) -> SharedLinear:
-        """`[channel, in, gates]` and, for the columns that `_receiver` adds, the biases of messages and of gates."""
-        last = self.layers[-1]
-        rows = weight.new_zeros(self.num_channels, _extra_columns(weight.shape[1]), weight.shape[2])
-        of_gates = self.cell.bias_ih.expand(self.num_channels, 1, -1) / self.num_channels
-        of_messages = rows[:, :1]
-        if last[0].bias is not None:
-            of_messages = torch.stack([layer.bias for layer in last]).unsqueeze(1) @ self._gates_by_channel
-        return SharedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
 
 
 def _receiver(operator: Tensor, width: int, padding: Padding) -> Callable[[Tensor], Tensor]:
@@ -218,22 +215,16 @@ def _side_by_side(matrix: Tensor) -> Tensor:
     return torch.diag_embed(matrix, dim1=2, dim2=4).flatten(3)
 
 
-def _by_channel(layers: Sequence[nn.Module], capacity: Sequence[int], has_bias: bool = True) -> SharedLinear:
-    """The layers of all channels."""
-    weights, biases, sizes = _groups(layers, capacity)
-    return SharedLinear(weights, biases if has_bias else None, sizes)
+def _weights(layers: Sequence[Any]) -> Tensor:
+    """`[layer, in, out]`."""
+    return torch.stack([layer.weight for layer in layers]).mT
 
 
-def _groups(layers: Sequence[nn.Module], capacity: Sequence[int]) -> tuple[list[Tensor], list[Tensor], list[int]]:
-    """Weights, biases and sizes of products: neighbouring channels with as many rows share one."""
-    groups = [list(group) for _, group in groupby(zip(capacity, layers, strict=True), key=lambda pair: pair[0])]
-    weights, biases = (
-        [torch.stack([getattr(layer, key) for _, layer in group]) for group in groups] for key in ("weight", "bias")
-    )
-    return [weight.mT for weight in weights], biases, [sum(rows for rows, _ in group) for group in groups]
+def _biases(layers: Sequence[Any]) -> Tensor:
+    return torch.stack([layer.bias for layer in layers])
 
 
-def _between_ones(weight: Tensor, bias: Tensor, ones_per_row: int) -> Tensor:
-    """`[matrix, 2 x in, out]` for two states that both stand beside ones, the first of which takes the bias."""
-    rows = torch.nn.functional.pad(bias[:, None, None], (0, 0, 0, ones_per_row - 1, 0, 1))
-    return torch.cat([weight.unflatten(1, (2, -1)), rows], 2).flatten(1, 2)
+def _by_channel(weight: Tensor, capacity: Sequence[int]) -> SharedLinear:
+    """`[channel, in, out]` for rows of all channels: neighbours with as many rows share a product."""
+    groups = [list(group) for _, group in groupby(capacity)]
+    return SharedLinear(weight.split([len(group) for group in groups]), sizes=[sum(group) for group in groups])

@@ -1,4 +1,4 @@
-"""The edges of many graphs as rows of one table, without a slot for every edge that a graph might have."""
+"""The nodes of many graphs as rows of one table, once for every channel in which they have neighbours."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ class Slots:
 
     index: Tensor  # [sum, slot]
     nothing: int
-    weight: Tensor | None = None  # [sum, slot]; one where absent
+    weight: Tensor | None = None  # [sum, slot], zero where there is nothing; one everywhere if absent
 
     @cached_property
     def begins(self) -> Tensor:
@@ -26,7 +26,7 @@ class Slots:
 
     def add_up(self, table: Tensor) -> Tensor:
         """`[row, channel]` -> `[sum, channel]`, always in the same order and without a copy of the rows."""
-        if kernels_serve(table) and table.dtype == torch.float32:
+        if _has_kernels(table):
             from lanczosnet.layers.packed_kernel import add_up
 
             return add_up(self.index, self.nothing, self.weight, table)
@@ -37,58 +37,122 @@ class Slots:
 
 
 @dataclass(frozen=True)
-class PackedEdges:
-    """The edges of padded graphs, those of a channel one after the other and padded to its capacity.
+class PackedNodes:
+    """Padded graphs for messages f_c(x_i, x_j) of which all that is done to one end is done once for each node.
 
-    Nodes are places in padded blocks. What is gathered along edges in one direction is added up in the other, and both
-    are written down: scattered additions, which autograd would use, depend on the order in which a GPU does them.
+    The rows of a channel stand one after the other and are padded to its capacity. What is gathered in one direction is
+    added up in the other, and both are written down: scattered additions, which autograd would use, depend on the order
+    in which a GPU does them.
     """
 
-    ends: Tensor  # the nodes where a row's edge ends (0) and begins (1), [row, 2]
-    touching: Slots  # the numbers in `ends`, read row by row, that are a node's, [node, slot]
-    arrival: Tensor  # where a row's message arrives, node x C + channel, [row]
-    arriving: Slots  # the rows that arrive there, with their weights, [node x C, slot]
-    weight: Tensor  # of a row's message where it arrives, [row]; zero on padding
+    node: Tensor  # a row's place in padded blocks, [row]
+    own: Slots  # a node's row in every channel, [node, C]
+    senders: Slots  # from which rows they come, with their weights, [row, slot]
+    receivers: Slots  # and to which a row's own go, [row, slot]
     capacity: tuple[int, ...]  # rows of each channel
     padding: Padding
 
-    def pairs(self, state: Tensor) -> Tensor:
-        """The states of both ends, `[node, channel]` -> `[row, 2 x channel]`."""
-        return _BothEnds.apply(self.padding.pad(state).flatten(0, 1), self.ends, self.touching)
+    def enter(self, state: Tensor) -> Tensor:
+        """`[node, channel]` -> `[row, channel]`."""
+        return _Entered.apply(self.padding.pad(state).flatten(0, 1), self.node, self.own)
+
+    def meet(self, ends: Tensor, *, bent: bool) -> Tensor:
+        """sum_j w_ij relu(a_i + b_j) over the senders j of row i, of `[a, b]`; not `bent`, without the ReLU.
+
+        `[row, 2 x channel]` -> `[row, channel]`, zero on padding.
+        """
+        return _Met.apply(ends, self.senders, self.receivers, bent)
 
     def received(self, sent: Tensor) -> Tensor:
-        """What arrives of messages, `[row, channel]` -> `[graph, node, C, channel]`."""
-        return self._by_node(_Received.apply(sent, self.arriving, self.arrival, self.weight))
+        """The sum over channels, `[row, channel]`, zero on padding -> `[node, channel]`."""
+        return self._unpadded(_Received.apply(sent, self.node, self.own))
 
     def received_weight(self) -> Tensor:
-        """The sum of the weights with which messages arrive, `[graph, node, C]`."""
-        assert self.arriving.weight is not None
-        return self._by_node(self.arriving.weight.sum(1))
+        """The sum of the weights with which messages arrive, `[node, C]`."""
+        assert self.senders.weight is not None
+        return self._unpadded(
+            self.senders.weight.sum(1).index_select(0, self.own.index.flatten()).view_as(self.own.index)
+        )
 
-    def _by_node(self, sums: Tensor) -> Tensor:
-        return sums.unflatten(0, (self.padding.num_graphs, self.padding.width, len(self.capacity)))
+    def _unpadded(self, of_nodes: Tensor) -> Tensor:
+        return self.padding.unpad(of_nodes.unflatten(0, (self.padding.num_graphs, self.padding.width)))
 
 
-class _BothEnds(torch.autograd.Function):
+class _Entered(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, state: Tensor, ends: Tensor, touching: Slots) -> Tensor:
-        ctx.touching = touching
-        return state.index_select(0, ends.flatten()).view(len(ends), -1)
+    def forward(ctx: Any, state: Tensor, node: Tensor, own: Slots) -> Tensor:
+        ctx.own = own
+        return state.index_select(0, node)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.touching.add_up(grad.reshape(2 * len(grad), -1)), None, None
+        return ctx.own.add_up(grad), None, None
 
 
 class _Received(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sent: Tensor, arriving: Slots, arrival: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(arrival, weight)
-        return arriving.add_up(sent)
+    def forward(ctx: Any, sent: Tensor, node: Tensor, own: Slots) -> Tensor:
+        ctx.save_for_backward(node)
+        return own.add_up(sent)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        # Rows of padding get what is another's. It goes no further: they are zero, and have neither end of a message.
+        (node,) = ctx.saved_tensors
+        return grad.index_select(0, node), None, None
+
+
+class _Met(torch.autograd.Function):
+    """What ends make of each other is made again backwards: there are more messages than ends."""
+
+    @staticmethod
+    def forward(ctx: Any, ends: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
+        ctx.save_for_backward(ends)
+        ctx.senders, ctx.receivers, ctx.bent = senders, receivers, bent
+        if _has_kernels(ends):
+            from lanczosnet.layers.packed_kernel import meet
+
+            return meet(ends, senders, bent)
+        return plain_meet(ends, senders, bent)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        arrival, weight = ctx.saved_tensors
-        return grad.index_select(0, arrival) * weight.to(grad.dtype).unsqueeze(1), None, None, None
+        (ends,) = ctx.saved_tensors
+        if _has_kernels(ends):
+            from lanczosnet.layers.packed_kernel import meet_backward
+
+            return meet_backward(ends, grad, ctx.senders, ctx.receivers, ctx.bent), None, None, None
+        return plain_meet_backward(ends, grad, ctx.senders, ctx.receivers, ctx.bent), None, None, None
+
+
+def plain_meet(ends: Tensor, senders: Slots, bent: bool) -> Tensor:
+    mine, theirs = ends.chunk(2, -1)
+    messages = mine.unsqueeze(1) + _in_slots(theirs, senders)
+    return _weighted_sum(messages.relu() if bent else messages, senders)
+
+
+def plain_meet_backward(ends: Tensor, grad: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
+    mine, theirs = ends.chunk(2, -1)
+    of_mine, of_theirs = grad.unsqueeze(1).expand(*senders.index.shape, -1), _in_slots(grad, receivers)
+    if bent:
+        of_mine = of_mine * (mine.unsqueeze(1) + _in_slots(theirs, senders) > 0)
+        of_theirs = of_theirs * (_in_slots(mine, receivers) + theirs.unsqueeze(1) > 0)
+    return torch.cat([_weighted_sum(of_mine, senders), _weighted_sum(of_theirs, receivers)], -1)
+
+
+def _in_slots(rows: Tensor, slots: Slots) -> Tensor:
+    """`[row, channel]` -> `[sum, slot, channel]`."""
+    return rows.index_select(0, slots.index.flatten()).unflatten(0, slots.index.shape)
+
+
+def _weighted_sum(values: Tensor, slots: Slots) -> Tensor:
+    """`[sum, slot, channel]` -> `[sum, channel]`."""
+    assert slots.weight is not None
+    return (slots.weight.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
+
+
+def _has_kernels(table: Tensor) -> bool:
+    return kernels_serve(table) and table.dtype == torch.float32

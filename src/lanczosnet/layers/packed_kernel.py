@@ -1,16 +1,20 @@
-"""`packed.Slots.add_up` as a Triton kernel: PyTorch's bags of embeddings are slow where a bag holds a few rows."""
+"""`packed` as Triton kernels. PyTorch's bags of embeddings are slow where a bag holds a few rows, and a message that is
+made where it is added up is never written to memory."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from lanczosnet.layers.packed import Slots
+
 SUMS = 4  # of one program
+CHANNELS = 1024  # at most, of one program that lets ends meet
 
 
 @torch.no_grad()
 def add_up(index: Tensor, nothing: int, weight: Tensor | None, table: Tensor) -> Tensor:
-    """`[sum, slot]` and float32 `[row, channel]` -> `[sum, channel]`."""
+    """`Slots.add_up`: `[sum, slot]` and float32 `[row, channel]` -> `[sum, channel]`."""
     index, table = index.contiguous(), table.contiguous()
     num_sums, num_slots = index.shape
     found = table.new_empty(num_sums, table.shape[1])
@@ -21,6 +25,46 @@ def add_up(index: Tensor, nothing: int, weight: Tensor | None, table: Tensor) ->
             WEIGHTED=weight is not None, SUMS=SUMS, BLOCK=triton.next_power_of_2(table.shape[1]), num_warps=4,
         )  # fmt: skip
     return found
+
+
+@torch.no_grad()
+def meet(ends: Tensor, senders: Slots, bent: bool) -> Tensor:
+    """`plain_meet` of float32 `[row, 2 x channel]`."""
+    ends = ends.contiguous()
+    num_rows, channels = len(ends), ends.shape[1] // 2
+    met = ends.new_empty(num_rows, channels)
+    if met.numel():
+        block = _block(channels)
+        _meet[(num_rows, triton.cdiv(channels, block))](
+            ends, *_slots(senders, ends), met, senders.nothing, SLOTS=senders.index.shape[1], CHANNELS=channels,
+            BENT=bent, BLOCK=block, num_warps=4,
+        )  # fmt: skip
+    return met
+
+
+@torch.no_grad()
+def meet_backward(ends: Tensor, grad: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
+    """`plain_meet_backward`."""
+    ends, grad = ends.contiguous(), grad.contiguous()
+    num_rows, channels = grad.shape
+    found = torch.empty_like(ends)
+    if found.numel():
+        block = _block(channels)
+        _meet_backward[(num_rows, triton.cdiv(channels, block))](
+            ends, grad, *_slots(senders, ends), *_slots(receivers, ends), found, senders.nothing, receivers.nothing,
+            SENDERS=senders.index.shape[1], RECEIVERS=receivers.index.shape[1], CHANNELS=channels, BENT=bent,
+            BLOCK=block, num_warps=4,
+        )  # fmt: skip
+    return found
+
+
+def _block(channels: int) -> int:
+    return min(triton.next_power_of_2(channels), CHANNELS)
+
+
+def _slots(slots: Slots, like: Tensor) -> tuple[Tensor, Tensor]:
+    assert slots.weight is not None
+    return slots.index.contiguous(), slots.weight.to(like.dtype).contiguous()
 
 
 @triton.jit
@@ -40,3 +84,58 @@ def _add_up(  # type: ignore[no-untyped-def]
         total += values
     inside = (number < num_sums)[:, None] & (channel < CHANNELS)
     tl.store(found + number[:, None] * CHANNELS + channel, total, mask=inside)
+
+
+@triton.jit
+def _meet(  # type: ignore[no-untyped-def]
+    ends, index, weights, met, nothing,
+    SLOTS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    mine = tl.program_id(0)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = channel < CHANNELS
+    here = tl.load(ends + mine * 2 * CHANNELS + channel, mask=inside, other=0.0)
+    total = tl.zeros([BLOCK], tl.float32)
+    for slot in range(SLOTS):
+        row = tl.load(index + mine * SLOTS + slot)
+        is_there = channel < tl.where(row != nothing, CHANNELS, 0)
+        message = here + tl.load(ends + row * 2 * CHANNELS + CHANNELS + channel, mask=is_there, other=0.0)
+        if BENT:
+            message = tl.maximum(message, 0.0)
+        total += tl.load(weights + mine * SLOTS + slot) * message
+    tl.store(met + mine * CHANNELS + channel, total, mask=inside)
+
+
+@triton.jit
+def _meet_backward(  # type: ignore[no-untyped-def]
+    ends, grad, senders, sender_weights, receivers, receiver_weights, found, no_sender, no_receiver,
+    SENDERS: tl.constexpr, RECEIVERS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    mine = tl.program_id(0)
+    channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = channel < CHANNELS
+    as_receiver = tl.load(ends + mine * 2 * CHANNELS + channel, mask=inside, other=0.0)
+    as_sender = tl.load(ends + mine * 2 * CHANNELS + CHANNELS + channel, mask=inside, other=0.0)
+    arrived = tl.load(grad + mine * CHANNELS + channel, mask=inside, other=0.0)
+    share = tl.zeros([BLOCK], tl.float32)
+    for slot in range(SENDERS):
+        row = tl.load(senders + mine * SENDERS + slot)
+        weight = tl.load(sender_weights + mine * SENDERS + slot)
+        if BENT:
+            is_there = channel < tl.where(row != no_sender, CHANNELS, 0)
+            there = tl.load(ends + row * 2 * CHANNELS + CHANNELS + channel, mask=is_there, other=0.0)
+            share += tl.where(as_receiver + there > 0, weight, 0.0)
+        else:
+            share += weight
+    tl.store(found + mine * 2 * CHANNELS + channel, share * arrived, mask=inside)
+    total = tl.zeros([BLOCK], tl.float32)
+    for slot in range(RECEIVERS):
+        row = tl.load(receivers + mine * RECEIVERS + slot)
+        weight = tl.load(receiver_weights + mine * RECEIVERS + slot)
+        is_there = channel < tl.where(row != no_receiver, CHANNELS, 0)
+        part = weight * tl.load(grad + row * CHANNELS + channel, mask=is_there, other=0.0)
+        if BENT:
+            there = tl.load(ends + row * 2 * CHANNELS + channel, mask=is_there, other=0.0)
+            part = tl.where(there + as_sender > 0, part, 0.0)
+        total += part
+    tl.store(found + mine * 2 * CHANNELS + CHANNELS + channel, total, mask=inside)

@@ -141,7 +141,7 @@ class OperatorBlocks(Blocks):
 class ChannelInputs(NamedTuple):
     """What the layers of a network take of blocks, where channels are kept apart; made once per forward pass."""
 
-    channels: Any  # BlockOperators, or PackedEdges for messages of both ends of an edge
+    channels: Any  # BlockOperators, or PackedNodes for messages of both ends of an edge
     clusters: BlockOperators | None = None
     cut: BlockOperators | None = None
 

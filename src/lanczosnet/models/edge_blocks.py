@@ -1,4 +1,7 @@
-"""Many small graphs for messages along edges: a batch packs the edges of its graphs into rows of a few capacities."""
+"""Many small graphs for messages along edges: a batch packs the ends of its edges into rows of a few capacities.
+
+A node is one row for every channel in which it has a neighbour, and so at most two rows for every edge.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +15,12 @@ from torch import Tensor
 
 from lanczosnet.affinity import BlockLayout
 from lanczosnet.affinity.operator import places_within
-from lanczosnet.layers.edge_types import Aggregation
-from lanczosnet.layers.packed import PackedEdges, Slots
+from lanczosnet.layers.edge_types import Aggregation, side_by_side
+from lanczosnet.layers.packed import PackedNodes, Slots
 from lanczosnet.models.blocks import Blocks, ChannelInputs, node_blocks
 from lanczosnet.models.common import EdgeInputs, state_type
 
-# Of the number of edges in a batch, beyond the mean: of QM8's batches of 64 molecules, 1 in 1,000 has more.
+# Of the number of rows in a batch, beyond the mean: of QM8's batches of 64 molecules, 1 in 1,000 has more.
 DEVIATIONS = 4
 ALIGNED_TO = 8  # rows of a channel
 # What a product of its own for a channel costs, in rows of padding: its kernels, once forwards and twice backwards.
@@ -25,13 +28,13 @@ ROWS_PER_PRODUCT = 512
 
 
 @dataclass(frozen=True, eq=False)
-class EdgeCounts:
-    """How many edges the graphs of a data set have, and how many a batch of them may therefore have."""
+class RowCounts:
+    """How many rows the graphs of a data set have, and how many a batch of them may therefore have."""
 
     counts: Tensor  # on the host, [graph, channel]
 
     def is_usual(self, graphs: Tensor) -> bool:
-        """Whether a batch of these graphs has no more edges than usual, in any channel."""
+        """Whether a batch of these graphs has no more rows than usual, in any channel."""
         return bool((self.counts[graphs].sum(0) <= self.usual(len(graphs))).all())
 
     def usual(self, num_graphs: int) -> Tensor:
@@ -53,7 +56,7 @@ class EdgeCounts:
 
 
 def capacity_for(counts: Tensor) -> tuple[int, ...]:
-    """Rows of every channel for at most so many edges, `[channel]`: more than that, so that the last row is free."""
+    """Rows of every channel where so many are needed at most, `[channel]`: more, so that the last row is free."""
     return alike([ALIGNED_TO * (int(count) // ALIGNED_TO + 1) for count in counts.tolist()])
 
 
@@ -68,20 +71,21 @@ def alike(sizes: Sequence[int]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EdgeBlocks(Blocks):
-    """Graphs for messages along edges. A graph has its edges in slots from number 1 on, channel after channel.
+    """Graphs for messages along edges. A graph has its rows in slots from number 1 on, channel after channel.
 
     Slot 0 is empty in every graph, so that padding with zeros adds nothing.
     """
 
-    counts: Annotated[Tensor, "graph channel"]  # of edges, and one more: none
+    counts: Annotated[Tensor, "graph channel"]  # of rows, and one more: none
     channel: Annotated[Tensor, "graph slot"]  # the last one where a slot is empty
-    ends: Annotated[Tensor, "graph slot end"]  # the nodes where an edge ends (0) and begins (1)
-    arrival: Annotated[Tensor, "graph slot"]  # node x C + channel
-    weight: Annotated[Tensor, "graph slot"]
-    arriving: Annotated[Tensor, "graph node slot"]  # the slots that arrive at a node, as many for each channel
-    touching: Annotated[Tensor, "graph node slot"]  # 2 x slot + end of those that are this node
-    all_counts: EdgeCounts  # of the whole data set
-    is_usual: bool = False  # whether the batch has no more edges than usual
+    node: Annotated[Tensor, "graph slot"]
+    own: Annotated[Tensor, "graph node channel"]  # a node's slots
+    senders: Annotated[Tensor, "graph slot place"]  # the slots from which messages come
+    sender_weight: Annotated[Tensor, "graph slot place"]
+    receivers: Annotated[Tensor, "graph slot place"]  # the slots to which they go
+    receiver_weight: Annotated[Tensor, "graph slot place"]
+    all_counts: RowCounts  # of the whole data set
+    is_usual: bool = False  # whether the batch has no more rows than usual
 
     def shape_of(self, graphs: Tensor) -> int | None:
         return DEVIATIONS if self.all_counts.is_usual(graphs) else None
@@ -93,31 +97,35 @@ class EdgeBlocks(Blocks):
         most = self.all_counts.usual if self.is_usual else self.all_counts.most
         return ChannelInputs(self._packed(capacity_for(most(len(self)))))
 
-    def _packed(self, capacity: tuple[int, ...]) -> PackedEdges:
+    def _packed(self, capacity: tuple[int, ...]) -> PackedNodes:
         num_graphs, num_slots = self.channel.shape
         row = self._row_of_slot(capacity)
         last = sum(capacity) - 1
         # Which slot is in a row; padding, and the last row, have an empty one.
         slot = row.new_zeros(last + 1).scatter(0, row.flatten(), _numbers(num_graphs * num_slots, row))
-        first_node = _numbers(num_graphs, row).view(-1, 1) * self.mask.shape[1]
-        weight = self.weight.flatten().index_select(0, slot)
-        arriving = row.gather(1, self.arriving.flatten(1)).view(self.mask.numel() * len(capacity), -1)
-        touching = 2 * row.gather(1, self.touching.flatten(1) // 2) + self.touching.flatten(1) % 2
-        return PackedEdges(
-            ends=(self.ends + first_node.unsqueeze(2)).flatten(0, 1).index_select(0, slot),
-            touching=Slots(touching.view(self.mask.numel(), -1), 2 * last),
-            arrival=(self.arrival + first_node * len(capacity)).flatten().index_select(0, slot),
-            arriving=Slots(arriving, last, weight.index_select(0, arriving.flatten()).view_as(arriving)),
-            weight=weight,
+        graph = slot // num_slots
+
+        def by_row(values: Tensor) -> Tensor:
+            return values.flatten(0, 1).index_select(0, slot)
+
+        def slots(places: Tensor, weight: Tensor) -> Slots:
+            place = by_row(places) + (graph * num_slots).unsqueeze(1)
+            return Slots(row.flatten().index_select(0, place.flatten()).view_as(place), last, by_row(weight))
+
+        return PackedNodes(
+            node=by_row(self.node) + graph * self.mask.shape[1],
+            own=Slots(row.gather(1, self.own.flatten(1)).view(self.mask.numel(), -1), last),
+            senders=slots(self.senders, self.sender_weight),
+            receivers=slots(self.receivers, self.receiver_weight),
             capacity=capacity,
             padding=self.padding,
         )
 
     def _row_of_slot(self, capacity: tuple[int, ...]) -> Tensor:
-        """`[graph, slot]`; the last row, which no edge needs, for all that are empty."""
+        """`[graph, slot]`; the last row, which no node needs, for all that are empty."""
         num_rows, num_slots = sum(capacity), self.channel.shape[1]
-        # A row comes after the edges of earlier graphs in its channel, a slot after those of earlier channels in its
-        # graph. Both sums also count the graph's own edges in the channel, which the difference leaves out.
+        # A row comes after those of earlier graphs in its channel, a slot after those of earlier channels in its
+        # graph. Both sums also count the graph's own in the channel, which the difference leaves out.
         shift = self.counts.cumsum(0) - self.counts.cumsum(1)
         begins = [*accumulate(capacity, initial=-1)]
         begins[-1] += num_slots  # past all rows
@@ -128,35 +136,37 @@ class EdgeBlocks(Blocks):
 
 def edge_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation) -> EdgeBlocks:
     num_channels, num_nodes = len(inputs.channels), len(inputs.x)
-    sizes = torch.tensor([edges.edge_index.shape[1] for edges in inputs.channels], device=inputs.batch.device)
-    channel = _numbers(num_channels, sizes).repeat_interleave(sizes)
-    source, target = torch.cat([edges.edge_index for edges in inputs.channels], 1)
-    graph = inputs.batch[target]
-    slot, per_graph = places_within(graph, inputs.num_graphs)
-    slot = slot + 1
-    arrival = target * num_channels + channel
-    arriving = in_slots(slot, arrival, num_nodes * num_channels)
-    touching = in_slots(torch.cat([2 * slot, 2 * slot + 1]), torch.cat([target, source]), num_nodes)
-    degree = arrival.bincount(minlength=num_nodes * num_channels)[arrival].to(state_type(inputs))
+    num_ends = num_nodes * num_channels
+    source, target = side_by_side(inputs.channels).edge_index  # node x C + channel
+    has_edges = (source.bincount(minlength=num_ends) + target.bincount(minlength=num_ends)) > 0
+    channel, node = has_edges.view(num_nodes, num_channels).T.nonzero().unbind(1)
+    end, graph = node * num_channels + channel, inputs.batch[node]
+    place, per_graph = places_within(graph, inputs.num_graphs)
+    slot = place.new_zeros(num_ends).index_put((end,), place + 1)
     counts = (graph * (num_channels + 1) + channel).bincount(minlength=inputs.num_graphs * (num_channels + 1))
     counts = counts.view(inputs.num_graphs, -1)
+    degree = target.bincount(minlength=num_ends)[target].to(state_type(inputs))
+    weight = 1 / degree if aggregation == "mean" else torch.ones_like(degree)
 
     def by_graph(values: Tensor, empty: int = 0) -> Tensor:
         found = values.new_full((inputs.num_graphs, 1 + int(per_graph.max()), *values.shape[1:]), empty)
-        found[graph, slot] = values
+        found[graph, place + 1] = values
         return found
 
-    places = layout.place[torch.stack([target, source], 1)]
+    def met(values: Tensor, owner: Tensor) -> Tensor:
+        return by_graph(in_slots(values, owner, num_ends)[end])
+
     return EdgeBlocks(
         **node_blocks(inputs.x, layout, degree.dtype),
         counts=counts,
         channel=by_graph(channel, num_channels),
-        ends=by_graph(places),
-        arrival=by_graph(places[:, 0] * num_channels + channel),
-        weight=by_graph(1 / degree if aggregation == "mean" else torch.ones_like(degree)),
-        arriving=layout.pad(arriving.view(num_nodes, -1)),
-        touching=layout.pad(touching),
-        all_counts=EdgeCounts(counts[:, :-1].cpu()),
+        node=by_graph(layout.place[node]),
+        own=layout.pad(slot.view(num_nodes, num_channels)),
+        senders=met(slot[source], target),
+        sender_weight=met(weight, target),
+        receivers=met(slot[target], source),
+        receiver_weight=met(weight, source),
+        all_counts=RowCounts(counts[:, :-1].cpu()),
     )
 
 

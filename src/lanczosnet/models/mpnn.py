@@ -45,15 +45,18 @@ class MPNN(RecurrentNetwork):
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        self.num_message_layers = 1 + len(message_channels)
         num_channels = 1 + self.num_edge_types
         messages = PairMessages if both_ends else NodeMessages
         self.messages = messages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
         if isinstance(self.messages, NodeMessages):
             channels = message_blocks(inputs, layout, self.messages.aggregation)
             return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
+        if self.num_message_layers > 2:
+            return None  # between the first layer and the last there is more to do than for each end
         return edge_blocks(inputs, layout, self.messages.aggregation)
 
     def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:

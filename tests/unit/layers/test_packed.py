@@ -1,12 +1,13 @@
-"""Sums over slots, and both directions along packed edges."""
+"""Sums over slots, and packed nodes: how they enter, meet and receive, and the way back."""
 
 import pytest
 import torch
+from torch import Tensor
 
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.layers.blocks import Padding
-from lanczosnet.layers.packed import PackedEdges, Slots
+from lanczosnet.layers.packed import PackedNodes, Slots, plain_meet, plain_meet_backward
 
 TABLE = torch.tensor([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]], dtype=torch.float64)
 
@@ -21,31 +22,71 @@ def test_slots_have_weights() -> None:
     assert slots.add_up(TABLE).tolist() == [[7.0, 14.0], [30.0, 60.0]]
 
 
-def two_edges() -> PackedEdges:
+def two_edges() -> PackedNodes:
     """0 -> 1 and 2 -> 1 in one graph of three nodes and one channel, and a row of padding."""
-    weight = torch.tensor([0.5, 0.25, 0.0], dtype=torch.float64)
-    return PackedEdges(
-        ends=torch.tensor([[1, 0], [1, 2], [0, 0]]),
-        touching=Slots(torch.tensor([[1, 4], [0, 2], [3, 4]]), nothing=4),
-        arrival=torch.tensor([1, 1, 0]),
-        arriving=Slots(torch.tensor([[2, 2], [0, 1], [2, 2]]), 2, weight[torch.tensor([[2, 2], [0, 1], [2, 2]])]),
-        weight=weight,
-        capacity=(3,),
+    return PackedNodes(
+        node=torch.tensor([0, 1, 2, 0]),
+        own=Slots(torch.tensor([[0], [1], [2]]), nothing=3),
+        senders=Slots(
+            torch.tensor([[3, 3], [0, 2], [3, 3], [3, 3]]), 3, weights([[0, 0], [0.5, 0.25], [0, 0], [0, 0]])
+        ),
+        receivers=Slots(torch.tensor([[1], [3], [1], [3]]), 3, weights([[0.5], [0], [0.25], [0]])),
+        capacity=(4,),
         padding=Padding(1, 3),
     )
 
 
-def test_messages_go_from_both_ends_to_where_they_arrive() -> None:
+def weights(values: list[list[float]]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_ends_enter_meet_and_arrive() -> None:
     edges = two_edges()
-    assert edges.pairs(TABLE)[:2].tolist() == [[10.0, 20.0, 1.0, 2.0], [10.0, 20.0, 100.0, 200.0]]
-    assert edges.received(TABLE).flatten(0, 2).tolist() == [[0.0, 0.0], [3.0, 6.0], [0.0, 0.0]]
-    assert edges.received_weight().flatten().tolist() == [0.0, 0.75, 0.0]
+    assert edges.enter(TABLE)[:3].tolist() == TABLE.tolist()
+    ends = weights([[9, 1], [-2, 9], [9, 3], [7, 7]])  # of a row as receiver and as sender
+    assert edges.meet(ends, bent=True).tolist() == [[0.0], [0.25 * (3 - 2)], [0.0], [0.0]]
+    assert edges.meet(ends, bent=False).tolist() == [[0.0], [0.5 * (1 - 2) + 0.25 * (3 - 2)], [0.0], [0.0]]
+    assert edges.received(ends).tolist() == ends[:3].tolist()
+    assert edges.received_weight().tolist() == [[0.0], [0.75], [0.0]]
 
 
-def test_gradients_go_the_other_way() -> None:
-    edges, state = two_edges(), TABLE.clone().requires_grad_()
-    assert torch.autograd.gradcheck(lambda state: edges.pairs(state)[:2], state)
-    assert torch.autograd.gradcheck(edges.received, state)
+@pytest.mark.parametrize("bent", [True, False])
+def test_gradients_go_the_other_way(bent: bool) -> None:
+    edges, ends = two_edges(), torch.randn(4, 6, generator=generator(0), dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda state: edges.enter(state)[:3], TABLE.clone().requires_grad_())
+    assert torch.autograd.gradcheck(lambda ends: edges.meet(ends, bent=bent), ends)
+    assert torch.autograd.gradcheck(lambda ends: edges.received(edges.meet(ends, bent=bent)), ends)
+
+
+def compare_meetings(device: str = "cpu") -> None:
+    from lanczosnet.layers.packed_kernel import meet, meet_backward
+
+    for num_rows, channels, num_slots in ((6, 5, 3), (9, 1030, 1), (0, 4, 2)):
+        ends = torch.randn(num_rows, 2 * channels, generator=generator(0)).to(device)
+        grad = torch.randn(num_rows, channels, generator=generator(1)).to(device)
+        senders, receivers = (some_slots(num_rows, num_slots + extra, device) for extra in (0, 2))
+        for bent in (True, False):
+            met = plain_meet(ends.double(), senders, bent).float()
+            torch.testing.assert_close(meet(ends, senders, bent), met)
+            of_ends = plain_meet_backward(ends.double(), grad.double(), senders, receivers, bent).float()
+            torch.testing.assert_close(meet_backward(ends, grad, senders, receivers, bent), of_ends)
+
+
+def some_slots(num_rows: int, num_slots: int, device: str) -> Slots:
+    index = torch.randint(max(num_rows, 1), (num_rows, num_slots), generator=generator(2)).to(device)
+    weight = torch.rand(num_rows, num_slots, generator=generator(3)).to(device)
+    return Slots(index, num_rows - 1, weight * (index != num_rows - 1))
+
+
+@needs_triton
+def test_the_kernels_let_ends_meet_as_pytorch_does_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_meetings")
+
+
+@needs_triton
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_kernels_let_ends_meet_as_pytorch_does_on_a_gpu() -> None:
+    compare_meetings("cuda")
 
 
 def compare_sums(device: str = "cpu") -> None:
