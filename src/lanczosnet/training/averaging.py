@@ -15,6 +15,13 @@ class WeightAverage:
         self.weights = snapshot(model.state_dict())
         self.flat: FlatAverage | None = None
 
+    @torch.no_grad()
+    def restart(self, model: nn.Module) -> None:
+        """From these weights, in the same memory."""
+        self.count = 0
+        for name, weight in model.state_dict().items():
+            self.weights[name].copy_(weight)
+
     def next_share(self) -> float:
         """Of the weights after the next step."""
         self.count += 1

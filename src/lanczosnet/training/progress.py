@@ -94,6 +94,16 @@ class Run:
         weights = self.weights
         torch._foreach_copy_(list(self.best.values()), [weights[name] for name in self.best])
 
+    @torch.no_grad()
+    def restart(self) -> None:
+        """From other first weights, in the same memory; what was best stays."""
+        self.model.reset_parameters()  # type: ignore[operator]
+        for state in self.optimizer.state.values():
+            for tensor in state.values():
+                tensor.zero_()
+        if self.average:
+            self.average.restart(self.model)
+
     def flatten(self) -> None:
         """Parameters, their averages and what the optimizer knows of them move into one vector each, if they can."""
         if can_be_flat(self.optimizer):

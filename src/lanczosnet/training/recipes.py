@@ -32,6 +32,7 @@ class Recipe:
     confidence: float = 0.0  # nodes whose mean answer is less sure do not count in the disagreement
     alignment: float = 0.0  # at 1, the passes are drawn to answers with the training labels' shares of classes
     stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
+    restart_epochs: int = 0  # after so many, and again, training begins anew from other weights; the best epoch is kept
     patience: int = 0  # stop after so many epochs without a new best
     choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept
 

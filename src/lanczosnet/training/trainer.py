@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lanczosnet.graphs import Split
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
-from lanczosnet.training.errors import DivergenceError
+from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import Examples, Step
 from lanczosnet.training.progress import EpochReport, Fitted, Run
 from lanczosnet.training.recipes import Recipe
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+RESTART = (0, 0)  # beside seed and epoch, which tells these random numbers from an epoch's own
 EVALUATED_AT_ONCE = 1024  # graphs, on a GPU, where small batches leave most of it idle
 
 
@@ -43,6 +44,9 @@ class Trainer:
         seed: int,
         fabric: "Fabric",
     ) -> None:
+        if recipe.restart_epochs and not hasattr(model, "reset_parameters"):
+            kind = type(model).__name__
+            raise TrainingError(f"restart_epochs needs a model with reset_parameters(), which {kind} has not")
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
@@ -66,7 +70,12 @@ class Trainer:
             if isinstance(self.way, Replayed) and not self.way.is_possible:
                 self.release()
                 self.way = Called(self)
-        self.way.seed(mixed_seed(self.seed, self.run.progress.epoch + 1, self.fabric.global_rank))
+        epoch = self.run.progress.epoch
+        if self.recipe.restart_epochs and epoch and epoch % self.recipe.restart_epochs == 0:
+            torch.manual_seed(mixed_seed(self.seed, epoch, *RESTART))
+            with self.place:
+                self.run.restart()
+        self.way.seed(mixed_seed(self.seed, epoch + 1, self.fabric.global_rank))
         return (yield from self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)]))
 
     def conclude_epoch(self, values: Sequence[float]) -> EpochReport:

@@ -122,7 +122,7 @@ def test_settings_that_are_as_by_default_are_not_in_a_key():
     kept = {"optimizer": "adam", "learning_rate": 0.01, "weight_decay": 0.0, "epochs": 200, "batch_size": 64}
     kept |= {"regression_loss": "mse", "warmup_epochs": 0.0, "decay": "none", "clip_norm": 0.0, "averaging": 0.0}
     kept |= {"views": 1, "consistency": 0.0, "consistency_warmup_epochs": 0.0, "temperature": 0.5, "confidence": 0.0}
-    kept |= {"alignment": 0.0, "stop_window": 0, "patience": 0, "choose_by": "metric"}
+    kept |= {"alignment": 0.0, "stop_window": 0, "restart_epochs": 0, "patience": 0, "choose_by": "metric"}
     assert kept.items() <= Recipe().settings().items()
 
 

@@ -54,6 +54,16 @@ def test_an_interrupted_run_ends_bit_identical(prepared, tmp_path):
     assert not (tmp_path / "parts" / CHECKPOINT).exists()
 
 
+@pytest.mark.parametrize("epoch", [3, 4])
+def test_a_run_that_is_interrupted_where_it_begins_anew_does_so(tmp_path, epoch):
+    prepared = prepare(Plan("karate", settings={**SMALL, "restart_epochs": 3, "averaging": 0.9}, split="1-per-class"))
+    run(prepared, tmp_path / "whole")
+    interrupted(prepared, tmp_path / "parts", epoch)  # the checkpoint is of the epoch before
+    run(prepared, tmp_path / "parts", resume=True)
+    for name in FILES:
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
+
+
 def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(prepared, tmp_path):
     first = run(prepared, tmp_path, resume=True)
     before = (tmp_path / "model.safetensors").stat().st_mtime_ns

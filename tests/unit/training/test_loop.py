@@ -74,6 +74,45 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch():
     assert not model.training
 
 
+def test_training_begins_anew_after_so_many_epochs_and_the_best_of_all_is_kept():
+    data, settings = communities(), {"learning_rate": 0.02, "averaging": 0.9, "choose_by": "loss"}
+    _, alone, first = trained(data, epochs=5, **settings)
+    _, fitted, reports = trained(data, epochs=15, restart_epochs=5, **settings)
+    assert reports[:5] == first
+    rates = [report.learning_rate for report in reports]
+    assert rates == rates[:5] * 3
+    losses = [report.train_loss for report in reports]
+    assert losses[5] > losses[4]
+    assert losses[10] > losses[9]
+    assert len({losses[0], losses[5], losses[10]}) == 3
+    best = min(reports, key=lambda report: report.val_loss)
+    assert fitted.best_epoch == best.epoch
+    assert fitted.metrics["val"] == best.metrics
+    again = trained(data, epochs=15, restart_epochs=5, **settings)
+    assert (again[1], again[2]) == (fitted, reports)
+    assert alone.epochs == 5
+
+
+def test_training_cannot_begin_anew_without_first_weights():
+    data = communities()
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    chosen = recipe("paper", "node", {"restart_epochs": 2})
+    with pytest.raises(TrainingError, match=r"reset_parameters\(\), which Bare has not"):
+        fit(Bare(), data, parts, task, chosen, fabric=fabric_for("cpu"))
+
+
+class Bare(nn.Module):
+    """Without `reset_parameters`."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 2)
+
+    def forward(self, data):
+        return self.linear(data.x)
+
+
 def test_ten_losses_in_a_row_that_do_not_improve_end_a_run_and_nine_do_not():
     paper = recipe("paper", "node")
     record = Progress()

@@ -158,7 +158,11 @@ def test_validation_too_has_no_more_rows_than_usual(monkeypatch) -> None:
     assert any(found)
 
 
-def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(functions) -> None:
+@pytest.mark.parametrize("restart_epochs", [0, 2])
+def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(
+    functions, monkeypatch, restart_epochs
+) -> None:
+    monkeypatch.setitem(SETTINGS["modern"], "restart_epochs", restart_epochs)
     expected, called = trained("lanczosnet", replays=False, chosen="modern")
     found, trainer = trained("lanczosnet", replays=True, chosen="modern")
     assert called.run.flat is None
