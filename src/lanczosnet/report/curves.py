@@ -50,6 +50,17 @@ def _by_cell(lines: Sequence[Line], titles: Mapping[str, str]) -> dict[str, list
     return cells
 
 
+def _plain_numbers() -> Any:
+    """20 in place of 2 x 10^1, at those ticks that matplotlib would label."""
+    from matplotlib.ticker import LogFormatter
+
+    class PlainNumbers(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return PlainNumbers(minor_thresholds=(2, 0.5))
+
+
 def _draw_panel(axes: "Axes", cells: Mapping[str, Sequence[Line]], name: str) -> None:
     from matplotlib import colormaps
 
@@ -64,4 +75,6 @@ def _draw_panel(axes: "Axes", cells: Mapping[str, Sequence[Line]], name: str) ->
             epochs, [min(values) for values in by_epoch], [max(values) for values in by_epoch], color=color, alpha=0.2
         )
     axes.set(xlabel="epoch", ylabel=label, yscale="log")
+    axes.yaxis.set_major_formatter(_plain_numbers())
+    axes.yaxis.set_minor_formatter(_plain_numbers())
     axes.spines[["top", "right"]].set_visible(False)

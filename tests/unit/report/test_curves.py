@@ -2,7 +2,7 @@
 
 import pytest
 
-from lanczosnet.report.curves import draw_curves
+from lanczosnet.report.curves import _plain_numbers, draw_curves
 
 TITLES = {"gcn": "GCN", "lanczosnet": "LanczosNet"}
 
@@ -23,3 +23,11 @@ def test_a_figure_has_the_curves_of_all_runs(tmp_path):
 def test_lines_without_curves_are_an_error_that_says_so(tmp_path):
     with pytest.raises(ValueError, match="none of these lines has learning curves"):
         draw_curves([{"model": "gcn"}], TITLES, tmp_path / "curves.png")
+
+
+def test_ticks_are_plain_numbers():
+    formatter = _plain_numbers()
+    formatter.create_dummy_axis()
+    formatter.axis.set_view_interval(5, 40)
+    formatter.set_locs([10, 20])
+    assert [formatter(value) for value in (10, 20)] == ["10", "20"]
