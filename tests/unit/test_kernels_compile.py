@@ -18,6 +18,7 @@ SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
 ENDS = {"CHANNELS": 1024, "BENT": True, "BLOCK": 1024}
 ENDS_TYPES = {"index": "*i64", "senders": "*i64", "receivers": "*i64"}
 ENDS_TYPES |= {"nothing": "i32", "no_sender": "i32", "no_receiver": "i32"}
+TERMS = {"N": 36, "K": 36, "L": 7, "SHORT": 0, "LONG": 8, "TERMS": 14, "NODES": 64, "STEPS": 16}
 MESSAGES = {"N": 28, "C": 7, "WIDTH": 128, "EXTRA": 4, "ENTERED": 1280, "NODES": 32, "EXTRAS": 4, "COLUMNS": 64}
 LANCZOS = {"N": 28, "K": 20, "NODES": 32, "VECTORS": 32}
 ITERATION = {"steps": "*i64", "tolerance": "fp32"}
@@ -64,6 +65,8 @@ KERNELS = {
         {**ENDS, "SENDERS": 5, "RECEIVERS": 5},
         4,
     ),
+    "terms": ("layers.operators_kernel", "_operators", FLOAT, {}, TERMS, 4),
+    "terms, backwards": ("layers.operators_kernel", "_responses", FLOAT, {}, TERMS, 4),
     "messages": ("layers.gated_kernel", "_aggregate", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
     "messages, backwards": ("layers.gated_kernel", "_aggregate_backward", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
     "messages of pairs": (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lanczosnet.kernels import kernels_serve
 from lanczosnet.krylov import matrix_powers
 from lanczosnet.layers.affine import affine
 
@@ -96,14 +97,33 @@ def stacked_powers(matrix: Tensor, exponents: Sequence[int]) -> Tensor:
     return matrix_powers(matrix, exponents).movedim(1, 2).contiguous()
 
 
+def formed_operators(
+    vectors: Tensor, response: Tensor, short: Tensor, typed: Tensor, padding: Padding
+) -> list[BlockOperators]:
+    """All terms of every layer from Ritz vectors and responses; see `spectral_operators` and `layer_operators`."""
+    if _has_kernels(vectors, response):
+        from lanczosnet.layers.operators_kernel import LARGEST, OperatorsOnDevice
+
+        if vectors.shape[1] <= LARGEST:
+            matrix = OperatorsOnDevice.apply(vectors, response, short, typed)
+            return [BlockOperators(of_layer, padding) for of_layer in matrix.unbind(1)]
+    return layer_operators(short, spectral_operators(vectors, response), typed, padding)
+
+
+def _has_kernels(vectors: Tensor, response: Tensor) -> bool:
+    is_float32 = vectors.dtype == response.dtype == torch.float32
+    return kernels_serve(vectors) and is_float32 and not vectors.requires_grad
+
+
 def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:
     """V f_i(R) V^T of every layer and scale, in full precision.
 
     `[graph, node, step]` and `[graph, step, layer, scale]` -> `[graph, layer, node, scale, node]`.
     """
     with torch.autocast(vectors.device.type, enabled=False):
-        spread = response.to(vectors.dtype).permute(0, 2, 3, 1).unsqueeze(2)  # [graph, layer, 1, scale, step]
-        scaled = vectors[:, None, :, None] * spread
+        # Contiguous, so that what it is multiplied with, which is much larger, will be.
+        spread = response.to(vectors.dtype).permute(0, 2, 3, 1).contiguous()
+        scaled = vectors[:, None, :, None] * spread.unsqueeze(2)  # [graph, layer, node, scale, step]
         return (scaled.flatten(1, 3) @ vectors.mT).unflatten(1, scaled.shape[1:4])
 
 

@@ -14,7 +14,7 @@ from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, layer_operators, spectral_operators, stacked_powers
+from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
@@ -190,8 +190,7 @@ class LanczosNet(nn.Module):
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
         response = responses(filters, blocks.powers) if self.needs_pairs else None
         if response is not None and blocks.rows is None:
-            long = spectral_operators(blocks.vectors, response)
-            return layer_operators(blocks.short, long, blocks.typed, blocks.padding)
+            return formed_operators(blocks.vectors, response, blocks.short, blocks.typed, blocks.padding)
         known = BlockOperators(torch.cat([blocks.short, blocks.typed], 2), blocks.padding)
         if response is None:
             return [known] * len(filters)
