@@ -108,8 +108,9 @@ class GatedMessages:
 
     def _biases_that_arrive(self, arriving: Tensor) -> Tensor:
         """Of messages and of gates, `[node, C]` -> `[node, gates]`."""
-        of_messages = (_biases(self.layers[-1]).unsqueeze(1) @ self._gates_by_channel).squeeze(1)
-        return arriving.to(of_messages.dtype) @ of_messages + self.cell.bias_ih
+        with torch.autocast(arriving.device.type, enabled=False):  # as all products of steps
+            of_messages = (_biases(self.layers[-1]).unsqueeze(1) @ self._gates_by_channel).squeeze(1)
+            return arriving.to(of_messages.dtype) @ of_messages + self.cell.bias_ih
 
     def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""

@@ -187,7 +187,8 @@ def _aggregate(  # type: ignore[no-untyped-def]
     row = graph * N + node
     inside = (node[:, None] < N) & (column[None, :] < WIDTH)
     x = tl.load(entered + row[:, None] * ENTERED + channel * WIDTH + column[None, :], mask=inside, other=0.0)
-    found = tl.dot(A, tl.maximum(x, 0.0), input_precision="tf32x3")
+    positive = tl.where(x < 0, 0.0, x)  # where a maximum would drop what is not a number
+    found = tl.dot(A, positive, input_precision="tf32x3")
     place = received + (row[:, None] * C + channel) * (WIDTH + EXTRA)
     tl.store(place + column[None, :], found, mask=inside)
     if part == 0:

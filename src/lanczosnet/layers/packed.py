@@ -14,11 +14,11 @@ from lanczosnet.layers.blocks import Padding
 
 @dataclass(frozen=True)
 class Slots:
-    """Sums of rows of a table: each has as many slots, in which the row `nothing` stands for none."""
+    """Rows of a table that belong together: as many slots for each, in which the row `nothing` stands for none."""
 
     index: Tensor  # [sum, slot]
     nothing: int
-    weight: Tensor | None = None  # [sum, slot], zero where there is nothing; one everywhere if absent
+    weight: Tensor | None = None  # [sum, slot], zero where there is nothing; not looked at where rows are just added up
 
     @cached_property
     def begins(self) -> Tensor:
@@ -29,10 +29,9 @@ class Slots:
         if _has_kernels(table):
             from lanczosnet.layers.packed_kernel import add_up
 
-            return add_up(self.index, self.nothing, self.weight, table)
-        weight = None if self.weight is None else self.weight.flatten().to(table.dtype)
+            return add_up(self.index, self.nothing, table)
         return torch.nn.functional.embedding_bag(
-            self.index.flatten(), table, self.begins, mode="sum", per_sample_weights=weight, padding_idx=self.nothing
+            self.index.flatten(), table, self.begins, mode="sum", padding_idx=self.nothing
         )
 
 
@@ -149,9 +148,10 @@ def _in_slots(rows: Tensor, slots: Slots) -> Tensor:
 
 
 def _weighted_sum(values: Tensor, slots: Slots) -> Tensor:
-    """`[sum, slot, channel]` -> `[sum, channel]`."""
+    """`[sum, slot, channel]` -> `[sum, channel]`, in the precision of the values, as the kernels have it."""
     assert slots.weight is not None
-    return (slots.weight.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
+    with torch.autocast(values.device.type, enabled=False):
+        return (slots.weight.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
 
 
 def _has_kernels(table: Tensor) -> bool:

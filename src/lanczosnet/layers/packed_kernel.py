@@ -13,16 +13,15 @@ CHANNELS = 1024  # at most, of one program that lets ends meet
 
 
 @torch.no_grad()
-def add_up(index: Tensor, nothing: int, weight: Tensor | None, table: Tensor) -> Tensor:
+def add_up(index: Tensor, nothing: int, table: Tensor) -> Tensor:
     """`Slots.add_up`: `[sum, slot]` and float32 `[row, channel]` -> `[sum, channel]`."""
     index, table = index.contiguous(), table.contiguous()
     num_sums, num_slots = index.shape
     found = table.new_empty(num_sums, table.shape[1])
     if found.numel():
-        weights = table if weight is None else weight.to(table.dtype).contiguous()
         _add_up[(triton.cdiv(num_sums, SUMS),)](
-            table, index, weights, found, num_sums, nothing, SLOTS=num_slots, CHANNELS=table.shape[1],
-            WEIGHTED=weight is not None, SUMS=SUMS, BLOCK=triton.next_power_of_2(table.shape[1]), num_warps=4,
+            table, index, found, num_sums, nothing, SLOTS=num_slots, CHANNELS=table.shape[1], SUMS=SUMS,
+            BLOCK=triton.next_power_of_2(table.shape[1]), num_warps=4,
         )  # fmt: skip
     return found
 
@@ -69,19 +68,16 @@ def _slots(slots: Slots, like: Tensor) -> tuple[Tensor, Tensor]:
 
 @triton.jit
 def _add_up(  # type: ignore[no-untyped-def]
-    table, index, weights, found, num_sums, nothing,
-    SLOTS: tl.constexpr, CHANNELS: tl.constexpr, WEIGHTED: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr,
+    table, index, found, num_sums, nothing,
+    SLOTS: tl.constexpr, CHANNELS: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    number, channel = tl.program_id(0) * SUMS + tl.arange(0, SUMS), tl.arange(0, BLOCK)[None, :]
+    number = tl.program_id(0).to(tl.int64) * SUMS + tl.arange(0, SUMS)
+    channel = tl.arange(0, BLOCK)[None, :]
     total = tl.zeros([SUMS, BLOCK], tl.float32)
     for slot in range(SLOTS):
-        place = number * SLOTS + slot
-        row = tl.load(index + place, mask=number < num_sums, other=nothing)
+        row = tl.load(index + number * SLOTS + slot, mask=number < num_sums, other=nothing)
         is_there = (row != nothing)[:, None] & (channel < CHANNELS)
-        values = tl.load(table + row[:, None] * CHANNELS + channel, mask=is_there, other=0.0)
-        if WEIGHTED:
-            values *= tl.load(weights + place, mask=number < num_sums, other=0.0)[:, None]
-        total += values
+        total += tl.load(table + row[:, None] * CHANNELS + channel, mask=is_there, other=0.0)
     inside = (number < num_sums)[:, None] & (channel < CHANNELS)
     tl.store(found + number[:, None] * CHANNELS + channel, total, mask=inside)
 
@@ -91,7 +87,7 @@ def _meet(  # type: ignore[no-untyped-def]
     ends, index, weights, met, nothing,
     SLOTS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    mine = tl.program_id(0)
+    mine = tl.program_id(0).to(tl.int64)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = channel < CHANNELS
     here = tl.load(ends + mine * 2 * CHANNELS + channel, mask=inside, other=0.0)
@@ -101,7 +97,7 @@ def _meet(  # type: ignore[no-untyped-def]
         is_there = channel < tl.where(row != nothing, CHANNELS, 0)
         message = here + tl.load(ends + row * 2 * CHANNELS + CHANNELS + channel, mask=is_there, other=0.0)
         if BENT:
-            message = tl.maximum(message, 0.0)
+            message = tl.where(message < 0, 0.0, message)  # where a maximum would drop what is not a number
         total += tl.load(weights + mine * SLOTS + slot) * message
     tl.store(met + mine * CHANNELS + channel, total, mask=inside)
 
@@ -111,7 +107,7 @@ def _meet_backward(  # type: ignore[no-untyped-def]
     ends, grad, senders, sender_weights, receivers, receiver_weights, found, no_sender, no_receiver,
     SENDERS: tl.constexpr, RECEIVERS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    mine = tl.program_id(0)
+    mine = tl.program_id(0).to(tl.int64)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = channel < CHANNELS
     as_receiver = tl.load(ends + mine * 2 * CHANNELS + channel, mask=inside, other=0.0)

@@ -22,7 +22,7 @@ class Recipe:
     batch_size: int = 64  # graphs per step; one large graph is always one batch
     regression_loss: RegressionLoss = "mse"
     warmup_epochs: float = 0.0  # the rate rises linearly over these
-    decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch
+    decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch, or before training begins anew
     clip_norm: float = 0.0  # of the gradient
     averaging: float = 0.0  # decay of the moving average of the weights, which is then what is validated and kept
     views: int = 1  # of every item in a step, with other dropout each; their losses are averaged

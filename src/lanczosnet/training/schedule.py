@@ -19,25 +19,30 @@ class Dials(NamedTuple):
 
 def learning_rate(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """A linear rise, then constant or half a cosine down to zero; `step` counts from 0."""
-    epochs, step = recipe.restart_epochs or recipe.epochs, _since_restart(recipe, step, steps_per_epoch)
+    step, num_steps = _of_attempt(recipe, step, steps_per_epoch)
     warmup = round(recipe.warmup_epochs * steps_per_epoch)
     if step < warmup:
         return recipe.learning_rate * (step + 1) / warmup
     if recipe.decay == "none":
         return recipe.learning_rate
-    share = (step - warmup) / max(1, epochs * steps_per_epoch - warmup)
+    share = (step - warmup) / max(1, num_steps - warmup)
     return recipe.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(1.0, share)))
 
 
 def consistency_weight(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """A linear rise, then constant; `step` counts from 0."""
-    step = _since_restart(recipe, step, steps_per_epoch)
+    step, _ = _of_attempt(recipe, step, steps_per_epoch)
     warmup = round(recipe.consistency_warmup_epochs * steps_per_epoch)
     return recipe.consistency * (min(1.0, (step + 1) / warmup) if warmup else 1.0)
 
 
-def _since_restart(recipe: Recipe, step: int, steps_per_epoch: int) -> int:
-    return step % (recipe.restart_epochs * steps_per_epoch) if recipe.restart_epochs else step
+def _of_attempt(recipe: Recipe, step: int, steps_per_epoch: int) -> tuple[int, int]:
+    """The number of the step since training began anew, and how many steps there are until it ends or does so again."""
+    all_steps, per_attempt = recipe.epochs * steps_per_epoch, recipe.restart_epochs * steps_per_epoch
+    if not per_attempt:
+        return step, all_steps
+    begin = step - step % per_attempt
+    return step - begin, min(per_attempt, all_steps - begin)
 
 
 def mixed_seed(*numbers: int) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
-RESTART = (0, 0)  # beside seed and epoch, which tells these random numbers from an epoch's own
+RESTART = (0, 1)  # beside seed and epoch: zeros alone would be those of the epoch
 EVALUATED_AT_ONCE = 1024  # graphs, on a GPU, where small batches leave most of it idle
 
 
@@ -44,9 +44,7 @@ class Trainer:
         seed: int,
         fabric: "Fabric",
     ) -> None:
-        if recipe.restart_epochs and not hasattr(model, "reset_parameters"):
-            kind = type(model).__name__
-            raise TrainingError(f"restart_epochs needs a model with reset_parameters(), which {kind} has not")
+        _check_restarts(model, recipe)
         self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
@@ -203,6 +201,17 @@ class Trainer:
     def _diverged(self) -> DivergenceError:
         best = self.finish("diverged") if self.run.progress.best_epoch else None
         return DivergenceError(self.run.progress.epoch + 1, self.recipe.learning_rate, best)
+
+
+def _check_restarts(model: nn.Module, recipe: Recipe) -> None:
+    if not recipe.restart_epochs:
+        return
+    if not hasattr(model, "reset_parameters"):
+        kind = type(model).__name__
+        raise TrainingError(f"restart_epochs needs a model with reset_parameters(), which {kind} has not")
+    if recipe.stop_window or recipe.patience:
+        # They would end a run with the start that went wrong.
+        raise TrainingError("restart_epochs needs all epochs: set stop_window=0 and patience=0")
 
 
 def _may_replay(examples: Examples, fabric: "Fabric") -> bool:

@@ -17,11 +17,6 @@ def test_slots_that_hold_nothing_add_nothing() -> None:
     assert slots.add_up(TABLE).tolist() == [[11.0, 22.0], [10.0, 20.0], [0.0, 0.0]]
 
 
-def test_slots_have_weights() -> None:
-    slots = Slots(torch.tensor([[0, 1], [1, 2]]), 2, torch.tensor([[2.0, 0.5], [3.0, 7.0]]))
-    assert slots.add_up(TABLE).tolist() == [[7.0, 14.0], [30.0, 60.0]]
-
-
 def two_edges() -> PackedNodes:
     """0 -> 1 and 2 -> 1 in one graph of three nodes and one channel, and a row of padding."""
     return PackedNodes(
@@ -63,11 +58,13 @@ def compare_meetings(device: str = "cpu") -> None:
 
     for num_rows, channels, num_slots in ((6, 5, 3), (9, 1030, 1), (0, 4, 2)):
         ends = torch.randn(num_rows, 2 * channels, generator=generator(0)).to(device)
+        ends[2:3, 1] = torch.nan  # must not be lost
         grad = torch.randn(num_rows, channels, generator=generator(1)).to(device)
         senders, receivers = (some_slots(num_rows, num_slots + extra, device) for extra in (0, 2))
         for bent in (True, False):
             met = plain_meet(ends.double(), senders, bent).float()
-            torch.testing.assert_close(meet(ends, senders, bent), met)
+            torch.testing.assert_close(meet(ends, senders, bent), met, equal_nan=True)
+            assert met.isnan().any() == (num_rows > 0)
             of_ends = plain_meet_backward(ends.double(), grad.double(), senders, receivers, bent).float()
             torch.testing.assert_close(meet_backward(ends, grad, senders, receivers, bent), of_ends)
 
@@ -95,10 +92,8 @@ def compare_sums(device: str = "cpu") -> None:
     for num_sums, num_slots, channels in ((5, 3, 2), (9, 1, 132), (0, 2, 4)):
         table = torch.randn(7, channels, generator=generator(0)).to(device)
         index = torch.randint(7, (num_sums, num_slots), generator=generator(1)).to(device)
-        weight = torch.rand(num_sums, num_slots, generator=generator(2)).to(device)
-        for chosen in (None, weight):
-            expected = Slots(index, 6, chosen).add_up(table.double()).float()
-            torch.testing.assert_close(add_up(index, 6, chosen, table), expected)
+        expected = Slots(index, 6).add_up(table.double()).float()
+        torch.testing.assert_close(add_up(index, 6, table), expected)
 
 
 @needs_triton

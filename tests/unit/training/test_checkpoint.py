@@ -56,7 +56,9 @@ def test_an_interrupted_run_ends_bit_identical(prepared, tmp_path):
 
 @pytest.mark.parametrize("epoch", [3, 4])
 def test_a_run_that_is_interrupted_where_it_begins_anew_does_so(tmp_path, epoch):
-    prepared = prepare(Plan("karate", settings={**SMALL, "restart_epochs": 3, "averaging": 0.9}, split="1-per-class"))
+    prepared = prepare(
+        Plan("karate", settings={**SMALL, "restart_epochs": 3, "averaging": 0.9, "stop_window": 0}, split="1-per-class")
+    )
     run(prepared, tmp_path / "whole")
     interrupted(prepared, tmp_path / "parts", epoch)  # the checkpoint is of the epoch before
     run(prepared, tmp_path / "parts", resume=True)

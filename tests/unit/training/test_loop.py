@@ -12,8 +12,11 @@ from lanczosnet.models import MODELS
 from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.examples import ManyGraphs, OneGraph
+from lanczosnet.training.examples import ManyGraphs, OneGraph, examples_of
 from lanczosnet.training.progress import Progress
+from lanczosnet.training.schedule import consistency_weight, learning_rate, mixed_seed
+from lanczosnet.training.together import advance
+from lanczosnet.training.trainer import RESTART, Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
 CPU = torch.device("cpu")
@@ -75,7 +78,8 @@ def test_the_model_ends_with_the_weights_of_the_best_epoch():
 
 
 def test_training_begins_anew_after_so_many_epochs_and_the_best_of_all_is_kept():
-    data, settings = communities(), {"learning_rate": 0.02, "averaging": 0.9, "choose_by": "loss"}
+    data, settings = communities(), {"learning_rate": 0.05, "warmup_epochs": 1, "averaging": 0.9, "choose_by": "loss"}
+    settings["options"] = SMALL | {"dropout": 0.0, "input_dropout": 0.0}  # so that first losses tell first weights
     _, alone, first = trained(data, epochs=5, **settings)
     _, fitted, reports = trained(data, epochs=15, restart_epochs=5, **settings)
     assert reports[:5] == first
@@ -93,11 +97,57 @@ def test_training_begins_anew_after_so_many_epochs_and_the_best_of_all_is_kept()
     assert alone.epochs == 5
 
 
+def test_what_is_averaged_begins_anew_too():
+    data = communities()
+    parts = halves(data)
+    task = task_of(data, parts.train)
+    chosen = recipe("modern", "node", {"restart_epochs": 2})
+    model = architecture_for(data, task, "lanczosnet", SMALL).build(0)
+    examples = examples_of(model, data, CPU)
+    trainer = Trainer(model, examples, parts, task, chosen, 0, fabric_for("cpu"))
+    for _ in range(2):
+        advance([trainer])
+    assert trainer.run.average.count == 2
+    trainer.run.restart()
+    assert trainer.run.average.count == 0
+    for name, weight in model.state_dict().items():
+        assert torch.equal(trainer.run.average.weights[name], weight), name
+    states = [tensor for state in trainer.run.optimizer.state.values() for tensor in state.values()]
+    assert states
+    assert not any(tensor.any() for tensor in states)
+
+
+def test_rates_and_weights_begin_anew_and_a_short_last_attempt_ends_at_zero():
+    chosen = recipe("modern", "graph", {"epochs": 25, "restart_epochs": 10, "consistency": 1.0})
+    chosen = replace(chosen, consistency_warmup_epochs=4.0)
+    rates = [learning_rate(chosen, step, 3) for step in range(75)]
+    assert rates[:30] == rates[30:60]
+    assert rates[29] < 0.02 * chosen.learning_rate
+    assert rates[74] < 0.05 * chosen.learning_rate
+    weights = [consistency_weight(chosen, step, 3) for step in range(75)]
+    assert weights[:30] == weights[30:60]
+    assert weights[30] < weights[29] == 1.0
+    alone = recipe("modern", "graph", {"epochs": 25})
+    for restart_epochs in (25, 100):
+        assert learning_rate(replace(alone, restart_epochs=restart_epochs), 74, 3) == learning_rate(alone, 74, 3)
+
+
+def test_the_random_numbers_of_a_restart_are_not_those_of_an_epoch():
+    numbers = {mixed_seed(3, 5, *extra) for extra in ((), (0,), (1,), RESTART)}
+    assert len(numbers) == 3  # an order of items and the first process share theirs
+
+
+@pytest.mark.parametrize("rule", ["stop_window", "patience"])
+def test_rules_that_would_end_a_run_with_its_first_start_are_refused(rule):
+    with pytest.raises(TrainingError, match="set stop_window=0 and patience=0"):
+        trained(communities(), restart_epochs=2, **{rule: 3})
+
+
 def test_training_cannot_begin_anew_without_first_weights():
     data = communities()
     parts = halves(data)
     task = task_of(data, parts.train)
-    chosen = recipe("paper", "node", {"restart_epochs": 2})
+    chosen = recipe("paper", "node", {"restart_epochs": 2, "stop_window": 0})
     with pytest.raises(TrainingError, match=r"reset_parameters\(\), which Bare has not"):
         fit(Bare(), data, parts, task, chosen, fabric=fabric_for("cpu"))
 
