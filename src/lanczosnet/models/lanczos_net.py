@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
 from lanczosnet.affinity.operator import places_within
-from lanczosnet.filters import powers, responses, spectral_basis
+from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, stacked_powers
+from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
@@ -29,7 +29,7 @@ class SpectralBlocks(Blocks):
 
     vectors: Annotated[Tensor, "graph node step"]  # V, the pairs of a graph's components side by side
     powers: Annotated[Tensor, "graph step scale"]  # of the Ritz values
-    short: Annotated[Tensor, "graph node scale node"]  # powers of S
+    known: Annotated[Tensor, "graph node scale node"]  # powers of S, and long scales of which nothing is learned
     typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
 
     can_pair = True
@@ -122,6 +122,11 @@ class LanczosNet(nn.Module):
                 module.reset_parameters()
 
     @property
+    def learns_response(self) -> bool:
+        """Whether what the network does to Ritz values changes while it learns."""
+        return self.needs_pairs and not isinstance(self.convolutions[0].filter, PowerFilter)
+
+    @property
     def transform(self) -> AddRitzPairs | None:
         """What may be computed once for every graph of a data set."""
         return AddRitzPairs(self.num_steps) if self.needs_pairs else None
@@ -143,19 +148,25 @@ class LanczosNet(nn.Module):
     @torch.no_grad()
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> SpectralBlocks | None:
         """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""
-        if self.readout is None or not fit_in_blocks(graphs, len(self.short_scales) + self.num_edge_types):
+        num_known = len(self.short_scales) + (0 if self.learns_response else len(self.long_scales))
+        if self.readout is None or not fit_in_blocks(graphs, num_known + self.num_edge_types):
             return None
         inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
         is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
+        power = powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1)
+        known = stacked_powers(inputs.arranged(S).dense(), self.short_scales)
+        if not self.learns_response and self.needs_pairs:
+            known = torch.cat([known, spectral_operators(vectors, power.unsqueeze(2)).squeeze(1)], 2)
+            power, vectors = power[:, :0], vectors[:, :, :0]
         return SpectralBlocks(
             x=inputs.enter(inputs.x),
             mask=inputs.mask,
             vectors=vectors,
-            powers=powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1),
-            short=stacked_powers(inputs.arranged(S).dense(), self.short_scales) * inputs.mask[:, :, None, None],
+            powers=power,
+            known=known * inputs.mask[:, :, None, None],
             typed=inputs.typed_blocks(),
         )
 
@@ -188,10 +199,10 @@ class LanczosNet(nn.Module):
     def operators(self, blocks: SpectralBlocks) -> Sequence[BlockOperators | BlockSpectrum]:
         """What every layer multiplies with: formed where blocks have one shape and the number of products counts."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
-        response = responses(filters, blocks.powers) if self.needs_pairs else None
+        response = responses(filters, blocks.powers) if self.learns_response else None
         if response is not None and blocks.rows is None:
-            return formed_operators(blocks.vectors, response, blocks.short, blocks.typed, blocks.padding)
-        known = BlockOperators(torch.cat([blocks.short, blocks.typed], 2), blocks.padding)
+            return formed_operators(blocks.vectors, response, blocks.known, blocks.typed, blocks.padding)
+        known = BlockOperators(torch.cat([blocks.known, blocks.typed], 2), blocks.padding)
         if response is None:
             return [known] * len(filters)
         existing = blocks.vectors.abs().amax(1).flatten().nonzero().squeeze(1)

@@ -97,6 +97,16 @@ def test_lanczosnet_is_the_same_in_blocks(options: dict) -> None:
     assert_twins(network("lanczosnet", **({"num_steps": 8} | options)), in_float64(molecules()))
 
 
+def test_long_scales_of_which_nothing_is_learned_are_formed_once_for_all_steps_and_layers() -> None:
+    learned, power = (network("lanczosnet", num_steps=8, spectral_filter=kind) for kind in ("anchored", "power"))
+    blocks = [chosen.prepare_all(in_float64(molecules())) for chosen in (learned, power)]
+    num_short, num_long = len(power.short_scales), len(power.long_scales)
+    assert [part.known.shape[2] for part in blocks] == [num_short, num_short + num_long]
+    assert blocks[1].vectors.numel() == blocks[1].powers.numel() == 0
+    first, *others = power.operators(blocks[1])
+    assert all(operators is first for operators in others)
+
+
 ADAPTIVE = {
     "exact": {"exact_up_to": 12},
     "exact, published filter": {"exact_up_to": 12, "spectral_filter": "mlp", "filter_channels": (5, 4)},
