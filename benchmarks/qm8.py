@@ -95,16 +95,12 @@ class Benchmark:
             advance(trainers)
             together = f"{self._seconds(lambda: advance(trainers)):.3f} s"
             self._release(trainers)
+        return self._shown(ROWS[name], seconds, together, operations, memory)
+
+    def _shown(self, title: str, seconds: float, together: str, operations: float, memory: float) -> list[str]:
         rate = operations / seconds
-        return [
-            ROWS[name],
-            f"{seconds:.3f} s",
-            together,
-            f"{operations / 1e12:.3f}",
-            f"{rate / 1e12:.2f}",
-            f"{rate / self.peak:.1%}",
-            f"{memory:.0f} MiB",
-        ]
+        arithmetic = [f"{operations / 1e12:.3f}", f"{rate / 1e12:.2f}", f"{rate / self.peak:.1%}"]
+        return [title, f"{seconds:.3f} s", together, *arithmetic, f"{memory:.0f} MiB"]
 
     def _alone(self, name: str) -> tuple[int, float, float]:
         """Operations, seconds and MiB of an epoch of one seed."""
@@ -123,10 +119,13 @@ class Benchmark:
         optimizer = torch.optim.Adam(model.parameters(), lr=self.recipe.learning_rate)
         items = self.parts.train[: BATCH_SIZE * num_batches]
         loader = DataLoader([self.graphs[int(i)] for i in items], batch_size=BATCH_SIZE, shuffle=True)
+        epoch = lambda: plain_epoch(model, loader, self.task, self.device, optimizer)  # noqa: E731
+        share = len(items) / len(self.parts.train)
+        with FlopCounterMode(display=False) as counted:
+            epoch()
         self._forget_memory()
-        seconds = self._seconds(lambda: plain_epoch(model, loader, self.task, self.device, optimizer))
-        memory = self._memory(lambda: plain_epoch(model, loader, self.task, self.device, optimizer))
-        return [title, f"{seconds * len(self.parts.train) / len(items):.3f} s", "", "", "", "", f"{memory:.0f} MiB"]
+        seconds, memory = self._seconds(epoch), self._memory(epoch)
+        return self._shown(title, seconds / share, "", counted.get_total_flops() / share, memory)
 
     def _operations(self, trainer: Trainer) -> int:
         """Of PyTorch's products in an epoch, both ways, and in the validation; those of batches as the first.
