@@ -6,6 +6,7 @@ moment leaves the last good one.
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from torch import Tensor
 from lanczosnet.graphs.files import replacing
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.progress import Progress, Run
+from lanczosnet.training.recipes import Recipe
 
 FORMAT = 1
 
@@ -39,8 +41,7 @@ class CheckpointFile:
         if not self.path.exists():
             return
         tensors, facts = self._read()
-        differing = [key for key in self.identity if facts["identity"].get(key) != self.identity[key]]
-        if differing:
+        if differing := differences(facts["identity"], self.identity):
             raise TrainingError(
                 f"{self.path} is of another run: {', '.join(differing)} differ. Use the same options as before, "
                 "or another folder"
@@ -102,6 +103,12 @@ class CheckpointFile:
         if facts["format"] > FORMAT:
             raise TrainingError(f"{self.path} is of a newer program (format {facts['format']}): update lanczosnet")
         return groups, facts
+
+
+def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
+    """In which parts a run that was found is another one. Settings that its version had not yet were switched off."""
+    settings = Recipe().settings() | found.get("recipe", {}) if "recipe" in own else None
+    return [key for key in own if own[key] != (settings if key == "recipe" else found.get(key))]
 
 
 def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:

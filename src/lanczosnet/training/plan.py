@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
-from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.checkpoint import CheckpointFile, differences
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
@@ -218,7 +218,7 @@ def _done(prepared: Prepared, folder: Path) -> Fitted:
         "recipe": config["training"]["settings"],
         "seed": config["training"]["seed"],
     }
-    if found != json.loads(json.dumps(prepared.identity())):
+    if differences(found, json.loads(json.dumps(prepared.identity()))):
         raise TrainingError(f"{folder} holds a model of another run: name another folder with --out")
     return Fitted(**config["result"])
 

@@ -1,5 +1,6 @@
 """A run that was interrupted ends as one that was not."""
 
+import json
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -78,6 +79,20 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path):
     interrupted(prepare(plan), tmp_path, 3)
     with pytest.raises(TrainingError, match="another run: seed differ"):
         run(prepare(Plan("karate", settings=SMALL, split="1-per-class", seed=1)), tmp_path, resume=True)
+
+
+def test_a_version_that_lacked_a_setting_had_it_switched_off(tmp_path):
+    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+    own = json.loads(json.dumps(prepared.identity()))
+    older = own | {"recipe": {key: value for key, value in own["recipe"].items() if key != "restart_epochs"}}
+    assert not checkpoint.differences(older, own)
+    assert checkpoint.differences(older, own | {"recipe": own["recipe"] | {"restart_epochs": 2}}) == ["recipe"]
+    done = run(prepared, tmp_path)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    del config["training"]["settings"]["restart_epochs"]
+    path.write_text(json.dumps(config))
+    assert run(prepared, tmp_path, resume=True) == done
 
 
 def test_a_torn_checkpoint_is_an_error_that_says_so(tmp_path):
