@@ -53,7 +53,7 @@ def _operators(  # type: ignore[no-untyped-def]
     N: tl.constexpr, K: tl.constexpr, L: tl.constexpr, SHORT: tl.constexpr, LONG: tl.constexpr, TERMS: tl.constexpr,
     NODES: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
-    graph, layer, term = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    graph, layer, term = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     node = tl.arange(0, NODES)
     inside = (node[:, None] < N) & (node[None, :] < N)
     place = found + (((graph * L + layer) * N + node[:, None]) * TERMS + term) * N + node[None, :]
@@ -81,7 +81,7 @@ def _responses(  # type: ignore[no-untyped-def]
     NODES: tl.constexpr, STEPS: tl.constexpr,
 ):  # fmt: skip
     """v^T G v for every step's v."""
-    graph, layer, scale = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    graph, layer, scale = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     node = tl.arange(0, NODES)
     row = ((graph * L + layer) * N + node[:, None]) * TERMS + SHORT + scale
     g = tl.load(grad + row * N + node[None, :], mask=(node[:, None] < N) & (node[None, :] < N), other=0.0)
