@@ -88,7 +88,6 @@ class Benchmark:
 
     def line(self, name: str, num_seeds: int) -> list[str]:
         operations, seconds, memory = self._alone(name)
-        gc.collect()
         together = ""
         if num_seeds > 1:
             trainers = self.trainers(name, num_seeds)

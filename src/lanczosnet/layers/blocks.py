@@ -121,7 +121,7 @@ def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:
     `[graph, node, step]` and `[graph, step, layer, scale]` -> `[graph, layer, node, scale, node]`.
     """
     with torch.autocast(vectors.device.type, enabled=False):
-        # Contiguous, so that what it is multiplied with, which is much larger, will be.
+        # Contiguous, so that the product, which is much larger, is so too and need not be copied.
         spread = response.to(vectors.dtype).permute(0, 2, 3, 1).contiguous()
         scaled = vectors[:, None, :, None] * spread.unsqueeze(2)  # [graph, layer, node, scale, step]
         return (scaled.flatten(1, 3) @ vectors.mT).unflatten(1, scaled.shape[1:4])
