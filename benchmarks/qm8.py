@@ -103,13 +103,13 @@ class Benchmark:
 
     def _alone(self, name: str) -> tuple[int, float, float]:
         """Operations, seconds and MiB of an epoch of one seed."""
-        (trainer,) = self.trainers(name, 1)
-        operations = self._operations(trainer)
-        advance([trainer])  # records the step
+        trainers = self.trainers(name, 1)
+        operations = self._operations(trainers[0])
+        advance(trainers)  # records the step
         self._forget_memory()
-        seconds = self._seconds(lambda: advance([trainer]))
-        memory = self._memory(lambda: advance([trainer]))
-        self._release([trainer])
+        seconds = self._seconds(lambda: advance(trainers))
+        memory = self._memory(lambda: advance(trainers))
+        self._release(trainers)
         return operations, seconds, memory
 
     def peer(self, title: str, model: nn.Module, num_batches: int) -> list[str]:
@@ -165,11 +165,12 @@ class Benchmark:
         return peak_memory(function)
 
     def _release(self, trainers: list[Trainer]) -> None:
-        """What one network's recordings held must not count as another's."""
-        for trainer in trainers:
-            trainer.release()
+        """What one network held must not count as another's; the list is empty after it."""
+        while trainers:
+            trainers.pop().release()
         gc.collect()
         if self.device.type == "cuda":
+            torch._C._cuda_clearCublasWorkspaces()  # every stream leaves one
             torch.cuda.empty_cache()
 
     def _forget_memory(self) -> None:

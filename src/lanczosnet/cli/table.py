@@ -121,7 +121,7 @@ def table(
     elif sources:
         lines = _picked(selection, sources)
         _print(selection, lines, form, as_json)
-        _draw(lines, figure)
+        _draw(name, lines, figure)
     elif dry_run:
         _list(share(selection.grid(precision), shard), store, as_json)
     else:
@@ -132,7 +132,7 @@ def table(
         with _told_how_to_go_on(store):
             is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
         lines = _lines_of(grid, store)
-        _draw(lines, figure)
+        _draw(name, lines, figure)
         if save_best is not None:
             _save_best(lines, store, save_best, halved)
         _finish(selection, grid, store, form, as_json, is_whole)
@@ -246,13 +246,13 @@ def _lines_of(grid: "Grid", path: Path) -> "list[Line]":
     return [line for key, line in Store(path).lines().items() if key in keys]
 
 
-def _draw(lines: "list[Line]", path: Path | None) -> None:
+def _draw(table: str, lines: "list[Line]", path: Path | None) -> None:
     if path is None:
         return
-    from lanczosnet.experiments.grid import TITLES
+    from lanczosnet.experiments.molecules import curve_names
     from lanczosnet.report.curves import draw_curves
 
-    typer.echo(f"learning curves of {draw_curves(lines, TITLES, path)} runs in {path}", err=True)
+    typer.echo(f"learning curves of {draw_curves(lines, curve_names(table), path)} runs in {path}", err=True)
 
 
 def _save_best(lines: "list[Line]", store: Path, folder: Path, halved: bool) -> None:

@@ -124,6 +124,8 @@ CONCLUSIONS = (
     ("a deeper filter does not", 9, 10),
     ("learned embeddings help LanczosNet", 11, 9),
     ("learned embeddings help AdaLanczosNet more than a learned kernel", 14, 13),
+    ("tuned scales help LanczosNet further", 12, 11),
+    ("tuned scales help AdaLanczosNet further", 15, 14),
 )
 
 
@@ -144,6 +146,18 @@ def ablation_layout(recipe: str = "paper") -> Layout:
     row = {int(place.row[0]): place.row for place in places}
     claims = tuple(Claim(text, row[better], row[worse]) for text, better, worse in CONCLUSIONS)
     return Layout("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False, claims)
+
+
+def curve_names(table: str) -> dict[tuple[str, str], str]:
+    """What the legend of learning curves calls a cell, by network and label, in the table's order."""
+    if table == "qm8":
+        return {(place.where["model"], place.where["label"]): place.row[0] for place in qm8_layout().places}
+    numbers: dict[tuple[str, str], list[str]] = {}
+    for number, row in enumerate(published("ablation"), start=1):
+        numbers.setdefault((row["model"], ablation_label(row)), []).append(str(number))
+    return {
+        (model, label): f"{' and '.join(rows)}: {TITLES[model]}, {label}" for (model, label), rows in numbers.items()
+    }
 
 
 def _place(

@@ -16,12 +16,12 @@ PANELS = {
 }
 
 
-def draw_curves(lines: Iterable[Line], titles: Mapping[str, str], path: str | PathLike[str]) -> int:
+def draw_curves(lines: Iterable[Line], names: Mapping[tuple[str, str], str], path: str | PathLike[str]) -> int:
     """One panel for every measure, one colour for every cell: the mean over its seeds, and the band between them.
 
     Args:
         lines: results; those without curves are passed over.
-        titles: of the networks, by name, in the order of the legend.
+        names: of the cells, by network and label, in the order of the legend.
         path: of the picture; its ending says which kind.
 
     Returns:
@@ -35,19 +35,17 @@ def draw_curves(lines: Iterable[Line], titles: Mapping[str, str], path: str | Pa
     panels = [name for name in PANELS if all(name in line["curves"] for line in lines)]
     figure = Figure(figsize=(5.2 * len(panels), 4.4), layout="constrained", dpi=150)
     for axes, name in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _draw_panel(axes, _by_cell(lines, titles), name)
+        _draw_panel(axes, _by_cell(lines, names), name)
     figure.axes[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(path)
     return len(lines)
 
 
-def _by_cell(lines: Sequence[Line], titles: Mapping[str, str]) -> dict[str, list[Line]]:
-    order = list(titles)
-    cells: dict[str, list[Line]] = {}
-    for line in sorted(lines, key=lambda line: (order.index(line["model"]), line["label"], line["seed"])):
-        name = ", ".join(filter(None, (titles[line["model"]], line["label"])))
-        cells.setdefault(name, []).append(line)
-    return cells
+def _by_cell(lines: Sequence[Line], names: Mapping[tuple[str, str], str]) -> dict[str, list[Line]]:
+    cells: dict[str, list[Line]] = {name: [] for name in names.values()}
+    for line in lines:
+        cells[names[line["model"], line["label"]]].append(line)
+    return {name: held for name, held in cells.items() if held}
 
 
 def _plain_numbers() -> Any:

@@ -49,6 +49,7 @@ class Progress:
     best_rank: tuple[float, float] | None = None
     val_losses: list[float] = field(default_factory=list)
     curves: dict[str, list[float]] = field(default_factory=dict)  # what was measured after every epoch, by name
+    seconds: float = 0.0  # its share of the time, with what it took before a kill
 
     def note(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():

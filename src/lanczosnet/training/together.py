@@ -18,7 +18,7 @@ from lanczosnet.graphs import PackedGraphs, Split
 from lanczosnet.training.devices import best_device, products_of
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
-from lanczosnet.training.progress import EpochReport, Fitted, Run
+from lanczosnet.training.progress import EpochReport, Fitted, Progress, Run
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.tasks import Task
 from lanczosnet.training.trainer import Trainer
@@ -79,7 +79,7 @@ def fit_together(
             trial.model.to(fabric.device)
         examples = examples_of(trials[0].model, data, fabric.device, recipe.views)
         trainers = [Trainer(t.model, examples, t.split, t.task, recipe, t.seed, fabric) for t in trials]
-        group = _Group(trials, trainers, perf_counter() - begin, on_epoch, on_end)
+        group = _Group(trials, trainers, begin, on_epoch, on_end)
         try:
             every = list(range(len(trials)))
             for places in [every] if _side_by_side(fabric) else [[place] for place in every]:
@@ -109,14 +109,15 @@ class _Group:
         self,
         trials: Sequence[Trial],
         trainers: Sequence[Trainer],
-        seconds: float,
+        begin: float,
         on_epoch: Callable[[int, EpochReport], None],
         on_end: Callable[[int, Outcome], None],
     ) -> None:
         self.trials, self.trainers = trials, trainers
-        self.spent = dict.fromkeys(range(len(trials)), seconds / len(trials))
         self.on_epoch, self.on_end = on_epoch, on_end
         self.outcomes: dict[int, Outcome] = {}
+        self._charged = perf_counter()  # until when all time is some run's
+        self._preparation = (self._charged - begin) / len(trials)
 
     def train(self, places: Sequence[int]) -> None:
         """All epochs of these, in step."""
@@ -124,32 +125,31 @@ class _Group:
             checkpoints = self.trials[place].checkpoints
             if checkpoints:
                 checkpoints.restore(self.trainers[place].run)
+            self._progress(place).seconds += self._preparation
         while running := self._still_running(places):
-            begin = perf_counter()
             reports = advance([self.trainers[place] for place in running])
+            self._charge(running)
             for place, report in zip(running, reports, strict=True):
                 self._note(place, report)
-            self._charge(running, perf_counter() - begin)
 
     def _still_running(self, places: Sequence[int]) -> list[int]:
         running = []
         for place in places:
             if place in self.outcomes:
                 continue
-            trainer = self.trainers[place]
-            reason = trainer.run.progress.reason_to_stop(trainer.recipe) if trainer.run.progress.epoch else None
+            trainer, progress = self.trainers[place], self._progress(place)
+            reason = progress.reason_to_stop(trainer.recipe) if progress.epoch else None
             if reason is None:
                 running.append(place)
             else:
-                begin = perf_counter()
                 fitted = trainer.finish(reason)
-                self._charge([place], perf_counter() - begin)
-                self._end(place, Outcome(fitted, self.spent[place], curves=trainer.run.progress.curves))
+                self._charge([place])
+                self._end(place, Outcome(fitted, progress.seconds, curves=progress.curves))
         return running
 
     def _note(self, place: int, report: EpochReport | DivergenceError) -> None:
         if isinstance(report, DivergenceError):
-            self._end(place, Outcome(report.best, self.spent[place], report))
+            self._end(place, Outcome(report.best, self._progress(place).seconds, report))
             return
         self.on_epoch(place, report)
         checkpoints = self.trials[place].checkpoints
@@ -161,9 +161,15 @@ class _Group:
         self.outcomes[place] = outcome
         self.on_end(place, outcome)
 
-    def _charge(self, places: Sequence[int], seconds: float) -> None:
+    def _progress(self, place: int) -> Progress:
+        return self.trainers[place].run.progress
+
+    def _charge(self, places: Sequence[int]) -> None:
+        """The time since the last charge is theirs."""
+        now = perf_counter()
         for place in places:
-            self.spent[place] += seconds / len(places)
+            self._progress(place).seconds += (now - self._charged) / len(places)
+        self._charged = now
 
 
 def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:

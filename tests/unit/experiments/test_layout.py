@@ -142,3 +142,21 @@ def test_the_conclusions_of_the_ablation_compare_rows_over_the_seeds_that_both_h
     assert second["published"] == [10.54, 10.6]
     alone = molecules.ablation_layout().filled([each for each in lines if each["label"] == grid.cells[0].label])
     assert alone["claims"][0]["pairs"] == []
+
+
+def test_learning_curves_are_named_in_the_order_of_the_tables():
+    networks = list(molecules.curve_names("qm8").values())
+    assert networks[0] == "GCN-FP"
+    assert networks[-2:] == ["AdaLanczosNet, through Lanczos", "AdaLanczosNet, published filter"]
+    names = molecules.curve_names("ablation")
+    assert list(names.values())[:3] == [
+        "1: LanczosNet, one-hot, short 1 2 3",
+        "2: LanczosNet, one-hot, short 3 5 7",
+        "3 and 7: LanczosNet, one-hot, long 10 20 30, K 20",
+    ]
+    assert {(cell.model, cell.label) for cell in molecules.ablation_grid().cells} == names.keys()
+
+
+def test_every_part_of_the_ablation_is_a_conclusion():
+    compared = {number for _, better, worse in molecules.CONCLUSIONS for number in (better, worse)}
+    assert compared == set(range(1, 16)) - {7}  # which is row 3

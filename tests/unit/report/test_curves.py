@@ -2,9 +2,9 @@
 
 import pytest
 
-from lanczosnet.report.curves import _plain_numbers, draw_curves
+from lanczosnet.report.curves import _by_cell, _plain_numbers, draw_curves
 
-TITLES = {"gcn": "GCN", "lanczosnet": "LanczosNet"}
+NAMES = {("lanczosnet", ""): "LanczosNet", ("gcn", "wide"): "not run", ("gcn", ""): "GCN"}
 
 
 def line(model: str, seed: int, *values: float) -> dict:
@@ -14,15 +14,23 @@ def line(model: str, seed: int, *values: float) -> dict:
 
 def test_a_figure_has_the_curves_of_all_runs(tmp_path):
     lines = [line("gcn", 0, 1.0, 0.5), line("gcn", 1, 1.1, 0.6), line("lanczosnet", 0, 0.9, 0.4, 0.3)]
-    assert draw_curves([*lines, {"model": "gcn", "error": "diverged"}], TITLES, tmp_path / "curves.svg") == 3
+    assert draw_curves([*lines, {"model": "gcn", "error": "diverged"}], NAMES, tmp_path / "curves.svg") == 3
     text = (tmp_path / "curves.svg").read_text()
     assert text.count("<svg") == 1
-    assert draw_curves(lines, TITLES, tmp_path / "curves.png") == 3
+    assert draw_curves(lines, NAMES, tmp_path / "curves.png") == 3
+
+
+def test_the_legend_has_the_order_of_the_names_and_cells_that_ran_alone():
+    lines = [line("gcn", 0, 1.0), line("lanczosnet", 0, 1.0), line("gcn", 1, 1.0)]
+    assert {name: [held["seed"] for held in cell] for name, cell in _by_cell(lines, NAMES).items()} == {
+        "LanczosNet": [0],
+        "GCN": [0, 1],
+    }
 
 
 def test_lines_without_curves_are_an_error_that_says_so(tmp_path):
     with pytest.raises(ValueError, match="none of these lines has learning curves"):
-        draw_curves([{"model": "gcn"}], TITLES, tmp_path / "curves.png")
+        draw_curves([{"model": "gcn"}], NAMES, tmp_path / "curves.png")
 
 
 def test_ticks_are_plain_numbers():

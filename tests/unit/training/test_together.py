@@ -1,10 +1,13 @@
 """Several runs at once do what each does alone, and on a GPU a replayed step does what a called one does."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from lanczosnet.models import GCN, MODELS
-from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of
+from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of, together
+from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.devices import fabric_for
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.together import in_turn
@@ -49,6 +52,39 @@ def test_each_run_does_what_it_does_alone(data, device):
         assert outcome.fitted.metrics["test"] == pytest.approx(fitted.metrics["test"], rel=0.05)
         assert outcome.seconds > 0
     assert together[3] != together[4]
+
+
+class Clock:
+    """One second goes by whenever somebody looks."""
+
+    now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+def test_what_a_run_took_before_a_kill_counts(tmp_path, monkeypatch):
+    data, chosen = communities(), recipe("paper", "node", {"epochs": 4, "stop_window": 0})
+
+    def seconds(folder, until=None):
+        monkeypatch.setattr(together, "perf_counter", Clock())
+        (trial,) = trials_of(data, [0])
+        kept = replace(trial, checkpoints=CheckpointFile(folder / "c", {}, seconds=0.0))
+
+        def stop(place, report):
+            if report.epoch == until:
+                raise KeyboardInterrupt
+
+        (outcome,) = fit_together([kept], data, chosen, fabric=fabric_for("cpu"), on_epoch=stop)
+        return outcome.seconds
+
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    assert seconds(tmp_path / "whole") == 6.0  # one to prepare, four epochs, one to end
+    with pytest.raises(KeyboardInterrupt):
+        seconds(tmp_path / "parts", until=3)  # two epochs are kept
+    assert seconds(tmp_path / "parts") == 7.0  # prepared twice
 
 
 def test_a_run_that_diverges_leaves_the_others_alone():
