@@ -142,18 +142,17 @@ class Record:
         self, prepared: Prepared, folder: Path, *, resume: bool, checkpoint_seconds: float, writes: bool = True
     ) -> None:
         self.prepared, self.folder, self.writes = prepared, folder, writes
+        self._lines: TextIO | None = None  # from the first epoch on: a run that cannot start leaves nothing
         self.network = prepared.architecture.build(prepared.plan.seed)
         self.checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
         if writes and not resume:
             self.checkpoint.path.unlink(missing_ok=True)
 
     def __enter__(self) -> "Record":
-        if self.writes:
-            self._lines = _open_after(self.folder / METRICS, self.checkpoint.epoch())
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self.writes:
+        if self._lines:
             self._lines.close()
 
     def trial(self) -> Trial:
@@ -162,6 +161,7 @@ class Record:
 
     def note(self, report: EpochReport) -> None:
         if self.writes:
+            self._lines = self._lines or _open_after(self.folder / METRICS, report.epoch - 1)
             self._lines.write(json.dumps(report.as_dict()) + "\n")
             self._lines.flush()
 

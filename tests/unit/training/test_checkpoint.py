@@ -74,6 +74,13 @@ def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(prepared, t
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == before
 
 
+def test_a_run_that_cannot_start_leaves_nothing(tmp_path):
+    prepared = prepare(Plan("karate", settings={**SMALL, "restart_epochs": 3, "patience": 2}, split="1-per-class"))
+    with pytest.raises(TrainingError, match="restart_epochs needs all epochs"):
+        run(prepared, tmp_path / "refused")
+    assert not (tmp_path / "refused").exists()
+
+
 def test_the_checkpoint_of_another_run_is_refused(tmp_path):
     plan = Plan("karate", settings=SMALL, split="1-per-class")
     interrupted(prepare(plan), tmp_path, 3)
