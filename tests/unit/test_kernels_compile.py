@@ -1,10 +1,13 @@
 """Triton kernels compile for GPUs, also where there is none."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import lanczosnet
 from interpreted import needs_triton
 
 FLOAT, DOUBLE = "*fp32", "*fp64"
@@ -109,3 +112,10 @@ def test_a_kernel_compiles_for_a_gpu(kernel: tuple) -> None:
     """In a process of its own, since a kernel that was imported for the interpreter stays there."""
     done = subprocess.run([sys.executable, "-c", CODE.format(kernel=kernel)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("module", sorted({kernel[0] for kernel in KERNELS.values()}))
+def test_graphs_and_rows_are_placed_by_64_bits(module):
+    """With 32, a table of more than 2^31 numbers would be read and written in wrong places, and nothing would say so."""
+    source = Path(lanczosnet.__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    assert not re.findall(r".*program_id\(0\)(?!\.to\(tl\.int64\)).*", source)

@@ -55,7 +55,7 @@ def _forward(  # type: ignore[no-untyped-def]
     embedding, pattern, mask, found,
     N: tl.constexpr, C: tl.constexpr, LOOPS: tl.constexpr, NODES: tl.constexpr, TINY: tl.constexpr,
 ):  # fmt: skip
-    graph, node = tl.program_id(0), tl.arange(0, NODES)
+    graph, node = tl.program_id(0).to(tl.int64), tl.arange(0, NODES)
     distance, edges = _distances(embedding, pattern, graph, N, C, NODES)
     weight, _, _ = _weights(distance, edges, TINY)
     weight, _, scale = _looped(weight, mask, graph, N, LOOPS, NODES)
@@ -69,7 +69,7 @@ def _backward(  # type: ignore[no-untyped-def]
     embedding, pattern, mask, grad, found,
     N: tl.constexpr, C: tl.constexpr, LOOPS: tl.constexpr, NODES: tl.constexpr, TINY: tl.constexpr,
 ):  # fmt: skip
-    graph, node = tl.program_id(0), tl.arange(0, NODES)
+    graph, node = tl.program_id(0).to(tl.int64), tl.arange(0, NODES)
     distance, edges = _distances(embedding, pattern, graph, N, C, NODES)
     bare, mean, is_mean = _weights(distance, edges, TINY)
     weight, degree, scale = _looped(bare, mask, graph, N, LOOPS, NODES)

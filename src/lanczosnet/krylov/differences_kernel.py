@@ -33,7 +33,8 @@ def _weighed(  # type: ignore[no-untyped-def]
     N: tl.constexpr, S: tl.constexpr, CLOSE: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
     SCALES: tl.constexpr,
 ):  # fmt: skip
-    graph, i, j = tl.program_id(0), tl.program_id(1) * ROWS + tl.arange(0, ROWS), tl.arange(0, NODES)
+    graph = tl.program_id(0).to(tl.int64)
+    i, j = tl.program_id(1) * ROWS + tl.arange(0, ROWS), tl.arange(0, NODES)
     left = tl.load(values + graph * N + i, mask=i < N, other=0.0)
     right = tl.load(values + graph * N + j, mask=j < N, other=0.0)
     gap = left[:, None] - right[None, :]

@@ -62,7 +62,7 @@ def _forward(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr, HEADS: tl.constexpr, PER_CHANNEL: tl.constexpr, OUT: tl.constexpr, SLOPE: tl.constexpr,
     NODES: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    graph, head = tl.program_id(0), tl.program_id(1)
+    graph, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     _, attention, states = _attention(both, log_count, graph, head, WIDTH, HEADS, PER_CHANNEL, OUT, SLOPE, NODES,
                                       CHANNELS)  # fmt: skip
     node, channel = tl.arange(0, NODES)[:, None], tl.arange(0, CHANNELS)[None, :]
@@ -77,7 +77,7 @@ def _backward(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr, HEADS: tl.constexpr, PER_CHANNEL: tl.constexpr, OUT: tl.constexpr, SLOPE: tl.constexpr,
     NODES: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
-    graph, head = tl.program_id(0), tl.program_id(1)
+    graph, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
     slope, attention, states = _attention(both, log_count, graph, head, WIDTH, HEADS, PER_CHANNEL, OUT, SLOPE, NODES,
                                           CHANNELS)  # fmt: skip
     node, channel = tl.arange(0, NODES)[:, None], tl.arange(0, CHANNELS)[None, :]

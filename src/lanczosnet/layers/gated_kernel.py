@@ -180,7 +180,7 @@ def _aggregate(  # type: ignore[no-untyped-def]
     N: tl.constexpr, C: tl.constexpr, WIDTH: tl.constexpr, EXTRA: tl.constexpr, ENTERED: tl.constexpr,
     NODES: tl.constexpr, EXTRAS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    graph, channel, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    graph, channel, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     node, column = tl.arange(0, NODES), part * COLUMNS + tl.arange(0, COLUMNS)
     matrix = operator + (channel * num_graphs + graph) * N * N
     A = tl.load(matrix + node[:, None] * N + node[None, :], mask=(node[:, None] < N) & (node[None, :] < N), other=0.0)
@@ -203,7 +203,7 @@ def _aggregate_backward(  # type: ignore[no-untyped-def]
     N: tl.constexpr, C: tl.constexpr, WIDTH: tl.constexpr, EXTRA: tl.constexpr, ENTERED: tl.constexpr,
     NODES: tl.constexpr, EXTRAS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    graph, channel, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    graph, channel, part = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     node, column = tl.arange(0, NODES), part * COLUMNS + tl.arange(0, COLUMNS)
     matrix = operator + (channel * num_graphs + graph) * N * N
     turned = tl.load(

@@ -76,7 +76,7 @@ def _forward(  # type: ignore[no-untyped-def]
     INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, COPY: tl.constexpr, WIDTH: tl.constexpr,
     SIZE: tl.constexpr,
 ):  # fmt: skip
-    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     row, column = at // WIDTH, at % WIDTH
     inside = row < rows
     _, update, new, _, before = _gates(
@@ -94,7 +94,7 @@ def _backward(  # type: ignore[no-untyped-def]
     INPUT: tl.constexpr, HIDDEN: tl.constexpr, STATE: tl.constexpr, OF_HIDDEN: tl.constexpr, WIDTH: tl.constexpr,
     SIZE: tl.constexpr,
 ):  # fmt: skip
-    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    at = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
     row, column = at // WIDTH, at % WIDTH
     inside = row < rows
     reset, update, new, hidden_new, before = _gates(

@@ -60,7 +60,7 @@ def _forward(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr, ALONE: tl.constexpr, OUT: tl.constexpr, COLUMNS: tl.constexpr, PAIRED: tl.constexpr,
     ROWS: tl.constexpr, SPACE: tl.constexpr,
 ):  # fmt: skip
-    graph, node, channel = tl.program_id(0), tl.arange(0, ROWS), tl.arange(0, SPACE)
+    graph, node, channel = tl.program_id(0).to(tl.int64), tl.arange(0, ROWS), tl.arange(0, SPACE)
     weight = tl.load(mask + graph * ALONE + node, mask=node < ALONE, other=0.0)
     row = graph * WIDTH + node
     if PAIRED:
@@ -78,7 +78,7 @@ def _backward(  # type: ignore[no-untyped-def]
     WIDTH: tl.constexpr, ALONE: tl.constexpr, OUT: tl.constexpr, COLUMNS: tl.constexpr, PAIRED: tl.constexpr,
     ROWS: tl.constexpr, SPACE: tl.constexpr,
 ):  # fmt: skip
-    block, place, channel = tl.program_id(0), tl.arange(0, ROWS), tl.arange(0, SPACE)
+    block, place, channel = tl.program_id(0).to(tl.int64), tl.arange(0, ROWS), tl.arange(0, SPACE)
     of_mean = _shared_out(mask, grad, block, place, channel, ALONE, OUT)
     if PAIRED:
         of_mean += _shared_out(mask, grad, num_blocks + block, WIDTH - 1 - place, channel, ALONE, OUT)
