@@ -116,6 +116,6 @@ def test_a_kernel_compiles_for_a_gpu(kernel: tuple) -> None:
 
 @pytest.mark.parametrize("module", sorted({kernel[0] for kernel in KERNELS.values()}))
 def test_graphs_and_rows_are_placed_by_64_bits(module):
-    """With 32, a table of more than 2^31 numbers would be read and written in wrong places, and nothing would say so."""
+    """With 32, a table of more than 2^31 numbers would be read and written in wrong places without a word."""
     source = Path(lanczosnet.__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
     assert not re.findall(r".*program_id\(0\)(?!\.to\(tl\.int64\)).*", source)
