@@ -139,6 +139,8 @@ def test_help_has_examples():
     assert "lanczosnet table citation --dry-run" in invoke("--help").stdout
 
 
+ROOT = Path(__file__).resolve().parents[2]
+LINES, PLAIN_FILE = str(ROOT / "results" / "citation-paper.jsonl"), str(ROOT / "README.md")
 MISTAKES = [
     (["tabel1"], 2, "none of citation, qm8, ablation"),
     ([], 2, "Missing argument"),
@@ -157,6 +159,13 @@ MISTAKES = [
     (["citation", "--device", "tpu9"], 2, "none of auto"),
     (["citation", "--from", "nowhere"], 1, "no result lines in nowhere"),
     (["citation", "--merge", "nowhere"], 1, "no result lines in nowhere"),
+    (["citation", "--models", ","], 2, "--models: this is empty"),
+    (["citation", "--from", LINES, "--models", "gnc"], 1, "known are gcnfp"),
+    (["citation", "--from", LINES, "--protocol", "old"], 1, "known are paper, stratified, balanced"),
+    (["citation", "--from", LINES, "--protocol", "stratified"], 1, "none of 1320 lines is of this part"),
+    (["citation", "--from", LINES, "--epochs", "3"], 2, "--set or --epochs changes nothing in them"),
+    (["qm8", "--from", LINES, "--save-best", "model"], 2, "--from goes without --merge, --save-best"),
+    (["citation", "--out", PLAIN_FILE, "--dry-run"], 1, "is a file, and no .jsonl file"),
     (["qm8", "--halved", "--dry-run"], 2, "--halved is about the model of --save-best"),
 ]
 

@@ -6,7 +6,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.aggr import Set2Set
 
 from graph_builders import generator, random_edges
-from lanczosnet.experiments import ROWS, TRAINING, Row, row
+from lanczosnet.experiments import ROWS, Row, citation, molecules, row
 from lanczosnet.layers import GatedMeanReadout
 from lanczosnet.models import MODELS
 
@@ -111,9 +111,15 @@ def test_adalanczosnet_on_citation_networks_has_the_affinity_of_section_3_3() ->
     assert "self_loops" not in row("citation", "adalanczosnet", "modern").options
 
 
-def test_the_training_settings_are_those_of_the_appendix() -> None:
-    assert TRAINING["citation"] == {"learning_rate": 1e-2, "weight_decay": 5e-4, "max_epochs": 200, "patience": 10}
-    assert TRAINING["qm8"] == {"learning_rate": 1e-4, "weight_decay": 0.0, "max_epochs": 200, "patience": 10}
+def test_every_run_is_trained_as_the_appendix_says() -> None:
+    adam = {"optimizer": "adam", "epochs": 200, "patience": 0, "decay": "none", "clip_norm": 0.0, "averaging": 0.0}
+    # Without the early stop on citation networks: docs/protocols.md says why.
+    wanted = {"learning_rate": 1e-2, "weight_decay": 5e-4, "stop_window": 0} | adam
+    for cell in citation.grid().cells:
+        assert wanted.items() <= cell.settings.items(), cell.name
+    wanted = {"learning_rate": 1e-4, "weight_decay": 0.0, "stop_window": 10, "batch_size": 64} | adam
+    for cell in (*molecules.qm8_grid().cells, *molecules.ablation_grid().cells):
+        assert wanted.items() <= cell.settings.items(), cell.name
 
 
 def test_every_network_has_a_row_for_both_tasks_and_no_row_comes_twice() -> None:

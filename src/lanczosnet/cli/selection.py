@@ -51,6 +51,9 @@ class Selection:
         changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
         given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
         given = {option: value for option, value in given.items() if value is not None}
+        for option, value in {"models": _names(models), **given}.items():
+            if value == []:
+                raise typer.BadParameter("this is empty: name one, or leave the option out", param_hint=f"--{option}")
         others = read_settings(options), read_settings(data_options)
         return cls(name, recipe, _names(models), _seeds(name, seeds), changes, *others, given)
 
@@ -78,22 +81,37 @@ class Selection:
 
     def pick(self, lines: "list[Line]") -> "list[Line]":
         """Those of the lines that are of this part of the table; what was not named is not asked for."""
-        from lanczosnet.experiments.citation import split_name
+        from lanczosnet.experiments.citation import PROTOCOLS, split_name
+        from lanczosnet.experiments.grid import TITLES, chosen
         from lanczosnet.experiments.store import select
 
-        splits = self.own.get("splits")
-        return [
-            line
-            for line in select(
-                lines,
-                table=[self.table],
-                recipe=self.recipe and [self.recipe],
-                model=self.models,
-                seed=self.seeds,
-                dataset=self.own.get("datasets"),
-            )
-            if splits is None or split_name(line["split"], line["fraction"]) in splits
-        ]
+        splits, protocol = self.own.get("splits"), self.own.get("protocol")
+        kinds = None
+        if protocol is not None:
+            kinds = {split for name in chosen([protocol], PROTOCOLS, "protocol") for _, split, _ in PROTOCOLS[name]}
+        found = select(
+            lines,
+            table=[self.table],
+            recipe=self.recipe and [self.recipe],
+            model=self.models and chosen(self.models, TITLES, "model"),
+            seed=self.seeds,
+            dataset=self.own.get("datasets"),
+            split=kinds,
+        )
+        return [line for line in found if splits is None or split_name(line["split"], line["fraction"]) in splits]
+
+    def check_that_it_only_picks(self) -> None:
+        """With lines that are there already, what would change runs is a mistake."""
+        changes = {
+            "--set or --epochs": self.settings,
+            "--option": self.options,
+            "--data-set": self.data_options,
+            "--molecules": self.own.get("molecules"),
+            "--variants": self.own.get("variants"),
+        }
+        for option, value in changes.items():
+            if value:
+                raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:

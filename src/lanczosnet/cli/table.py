@@ -37,7 +37,7 @@ def table(
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
     variants: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="qm8: also AdaLanczosNet through lanczos, with its published filter."),
+        typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
     settings: Annotated[
@@ -115,13 +115,17 @@ def table(
         raise typer.BadParameter("the runs of the table citation keep neither learning curves nor models")
     if halved and not save_best:
         raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
+    if sources:
+        selection.check_that_it_only_picks()
+        if merge or save_best or dry_run or shard:
+            raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
         lines = _picked(selection, sources)
         _print(selection, lines, form, as_json)
-        _draw(name, lines, figure)
+        _draw(selection, lines, figure)
     elif dry_run:
         _list(share(selection.grid(precision), shard), store, as_json)
     else:
@@ -132,7 +136,7 @@ def table(
         with _told_how_to_go_on(store):
             is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
         lines = _lines_of(grid, store)
-        _draw(name, lines, figure)
+        _draw(selection, lines, figure)
         if save_best is not None:
             _save_best(lines, store, save_best, halved)
         _finish(selection, grid, store, form, as_json, is_whole)
@@ -246,13 +250,16 @@ def _lines_of(grid: "Grid", path: Path) -> "list[Line]":
     return [line for key, line in Store(path).lines().items() if key in keys]
 
 
-def _draw(table: str, lines: "list[Line]", path: Path | None) -> None:
-    if path is None:
+def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
+    """Of the runs that are in the table."""
+    if path is None or not lines:
         return
     from lanczosnet.experiments.molecules import curve_names
     from lanczosnet.report.curves import draw_curves
 
-    typer.echo(f"learning curves of {draw_curves(lines, curve_names(table), path)} runs in {path}", err=True)
+    shown = selection.layout(lines[0]["recipe"]).used(lines)
+    count = draw_curves(shown, curve_names(selection.table), path)
+    typer.echo(f"learning curves of {count} runs in {path}", err=True)
 
 
 def _save_best(lines: "list[Line]", store: Path, folder: Path, halved: bool) -> None:

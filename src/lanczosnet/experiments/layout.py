@@ -50,17 +50,12 @@ class Layout:
 
     def filled(self, lines: Iterable[Line]) -> dict[str, Any]:
         """The table as plain data; rows and columns without any line are left out."""
-        lines = list(lines)
-        cells, outdated = [], 0
-        used: dict[str, Line] = {}
-        for place in self.places:
-            here, others = current(line for line in lines if _fits(line, place.where))
-            used |= {line["key"]: line for line in here}
-            outdated += others
-            cells.append((place, here))
-        rows = {place.row for place, here in cells if here}
-        columns = {place.column for place, here in cells if here}
-        kept = [(place, here) for place, here in cells if place.row in rows and place.column in columns]
+        cells = self._cells(lines)
+        used = {line["key"]: line for _, here, _ in cells for line in here}
+        left_out = {line["key"] for _, _, others in cells for line in others}
+        rows = {place.row for place, here, _ in cells if here}
+        columns = {place.column for place, here, _ in cells if here}
+        kept = [(place, here) for place, here, _ in cells if place.row in rows and place.column in columns]
         return {
             "title": self.title,
             "heads": list(self.heads),
@@ -68,23 +63,32 @@ class Layout:
             "higher_is_better": self.higher_is_better,
             "cells": [_record(place, here) for place, here in kept],
             "claims": [_compared(claim, {place.row: (place, here) for place, here in kept}) for claim in self.claims],
-            "notes": _notes(list(used.values()), outdated) + _fewer_seeds(kept),
+            "notes": _notes(list(used.values()), len(left_out)) + _fewer_seeds(kept),
             "runs": len(used),
             "failed": sum("error" in line for line in used.values()),
             "seconds": sum(line["seconds"] for line in used.values()),
         }
 
+    def used(self, lines: Iterable[Line]) -> list[Line]:
+        """The lines that the table's numbers come from."""
+        return list({line["key"]: line for _, here, _ in self._cells(lines) for line in here}.values())
 
-def current(lines: Iterable[Line]) -> tuple[list[Line], int]:
-    """The lines of the configuration that ran last, by seed, and how many lines there are of others."""
+    def _cells(self, lines: Iterable[Line]) -> list[tuple[Place, list[Line], list[Line]]]:
+        """Every place with its lines, and with those of other configurations."""
+        lines = list(lines)
+        return [(place, *current(line for line in lines if _fits(line, place.where))) for place in self.places]
+
+
+def current(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+    """The lines of the configuration that ran last, by seed, and those of others."""
     by_cell: dict[str, list[Line]] = {}
     for line in lines:
         by_cell.setdefault(line["cell"], []).append(line)
     if not by_cell:
-        return [], 0
+        return [], []
     newest = max(by_cell, key=lambda cell: (max(line["finished_at"] for line in by_cell[cell]), cell))
     kept = sorted(by_cell.pop(newest), key=lambda line: line["seed"])
-    return kept, sum(map(len, by_cell.values()))
+    return kept, [line for others in by_cell.values() for line in others]
 
 
 def _fits(line: Line, where: Mapping[str, Any]) -> bool:

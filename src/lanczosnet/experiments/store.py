@@ -35,6 +35,8 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         path = Path(path)
+        if path.suffix != ".jsonl" and path.is_file():
+            raise StoreError(f"{path} is a file, and no .jsonl file: name a folder, or such a file, for result lines")
         self.folder = path.with_suffix("") if path.suffix == ".jsonl" else path
         self.file = self.folder.parent / f"{self.folder.name}.jsonl"
         self.checkpoints = self.folder / "checkpoints"  # of runs that are not finished; the runner's
@@ -166,7 +168,7 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool
 def select(lines: Iterable[Line], **wanted: Iterable[Any] | None) -> list[Line]:
     """The lines whose fields have one of the wanted values; None wants all: `select(lines, model=["gcn"])`."""
     limits = {name: set(values) for name, values in wanted.items() if values is not None}
-    return [line for line in lines if all(line[name] in values for name, values in limits.items())]
+    return [line for line in lines if all(line.get(name) in values for name, values in limits.items())]
 
 
 def as_text(line: Line) -> str:

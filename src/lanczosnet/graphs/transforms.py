@@ -21,9 +21,16 @@ class AddRitzPairs(BaseTransform):
         num_steps: K, pairs per connected component; those past its node count are zero.
         start: the start vector: "ones", the "mean" of each node's features, or "random" from `seed`.
         seed: of the random start vector: same seed, same values.
+        exact_up_to: components of up to so many nodes are decomposed in place of it; `num_steps` by default.
     """
 
-    def __init__(self, num_steps: int = 20, start: Literal["ones", "mean", "random"] = "ones", seed: int = 0) -> None:
+    def __init__(
+        self,
+        num_steps: int = 20,
+        start: Literal["ones", "mean", "random"] = "ones",
+        seed: int = 0,
+        exact_up_to: int | None = None,
+    ) -> None:
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
         if start not in ("ones", "mean", "random"):
@@ -31,12 +38,14 @@ class AddRitzPairs(BaseTransform):
         self.num_steps = num_steps
         self.start = start
         self.seed = seed
+        self.exact_up_to = exact_up_to
 
     def forward(self, data: Data) -> Data:
         S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
         assert isinstance(S, SparseOperator)
         component, num_components = connected_components(S)
-        pairs = component_ritz_pairs(S, self.num_steps, self._start_vector(data, S))
+        first_vector = self._start_vector(data, S)
+        pairs = component_ritz_pairs(S, self.num_steps, first_vector, exact_up_to=self.exact_up_to)
         nodes = torch.arange(S.num_nodes, device=S.device)
         first = torch.full((num_components,), S.num_nodes, device=S.device)
         first = first.scatter_reduce(0, component, nodes, "amin")

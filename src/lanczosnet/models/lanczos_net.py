@@ -56,6 +56,8 @@ class LanczosNet(nn.Module):
         initial_gain: of the convolutions' first weights, relative to Glorot's; small ones leave less of them in what a
             shallow network learns from few labels.
         tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
+        exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
+            those of up to `num_steps`, whose pairs are then all of S; with 0 none.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -87,11 +89,13 @@ class LanczosNet(nn.Module):
         node_dropout: float = 0.0,
         initial_gain: float = 1.0,
         tied_scales: bool = False,
+        exact_up_to: int | None = None,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
         self.long_scales = tuple(long_scales)
         self.num_steps = num_steps
+        self.exact_up_to = exact_up_to
         self.num_edge_types = num_edge_types
         self.needs_pairs = len(long_scales) > 0
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
@@ -129,7 +133,7 @@ class LanczosNet(nn.Module):
     @property
     def transform(self) -> AddRitzPairs | None:
         """What may be computed once for every graph of a data set."""
-        return AddRitzPairs(self.num_steps) if self.needs_pairs else None
+        return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to) if self.needs_pairs else None
 
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
@@ -172,7 +176,8 @@ class LanczosNet(nn.Module):
 
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
         if inputs.ritz is None:
-            return component_ritz_pairs(S.with_values(S.values.detach()), self.num_steps)
+            fixed = S.with_values(S.values.detach())
+            return component_ritz_pairs(fixed, self.num_steps, exact_up_to=self.exact_up_to)
         values, vectors = inputs.ritz
         if values.shape[1] != self.num_steps:
             raise ValueError(

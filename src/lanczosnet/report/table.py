@@ -198,6 +198,7 @@ class Table:
         """How many cells reach what they are compared with, for each name."""
         every = [comparison for found in self.comparisons.values() for comparison in found if comparison.cell.values]
         better, worse = ("above", "below") if self.higher_is_better else ("better", "worse")
+        less = "less" if self.higher_is_better else "plus"
         texts = []
         for name in dict.fromkeys(comparison.name for comparison in every):
             here = [comparison for comparison in every if comparison.name == name]
@@ -207,7 +208,7 @@ class Table:
                 f"{marks.count('-')} {worse} (-); {sum(c.reaches_mean for c in here)} reach the mean"
             )
             if all(c.deviation is not None for c in here):
-                text += f", {sum(c.reaches_deviation for c in here)} the mean less a deviation"
+                text += f", {sum(c.reaches_deviation for c in here)} the mean {less} a deviation"
             texts.append(f"{text}.")
         failed = f", of which {self.failed} failed" if self.failed else ""
         return [*texts, f"{self.runs} runs{failed}; {duration(self.seconds)} of training in total."]

@@ -38,7 +38,10 @@ def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | N
         if any(not set(found) <= set(known) for found, known in zip(here.classes, trained.task.classes, strict=True)):
             raise TrainingError(f"{data.name} has classes that the model does not know")
         y = _recoded(y, here, trained.task)
-    values = trained.predict(data).values[items]
+    if isinstance(data, PackedGraphs):  # a node's prediction needs the whole graph, a graph's only itself
+        values = trained.predict([data[int(i)] for i in items]).values
+    else:
+        values = trained.predict(data).values[items]
     known = int(trained.task.known(y[items]).any(1).sum())
     return {
         "items": known,

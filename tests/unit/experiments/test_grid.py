@@ -220,7 +220,12 @@ def test_a_row_may_have_options_of_its_data(monkeypatch):
     assert cell.data_options == {"tasks": 16, "workers": 1, "molecules": 9}
 
 
-def test_adalanczosnet_has_further_rows_in_table_2():
+def test_the_lanczos_networks_have_further_rows_in_table_2():
+    assert not molecules.qm8_grid(models=["lanczosnet", "gcn"], variants=["published"]).cells[2:]
+    fixed = molecules.qm8_grid(models=["lanczosnet", "gcn"], variants=["lanczos"]).cells[2:]
+    assert [(cell.model, cell.label, cell.options["exact_up_to"]) for cell in fixed] == [
+        ("lanczosnet", "through Lanczos", 0)
+    ]
     plain, both = molecules.qm8_grid(), molecules.qm8_grid(models=["adalanczosnet"], variants=["lanczos", "published"])
     assert len(plain.cells) == 11
     assert [cell.label for cell in both.cells] == ["", "through Lanczos", "published filter"]

@@ -83,6 +83,15 @@ def test_of_two_configurations_the_one_that_ran_last_counts():
     assert "2 runs with settings that have since changed are left out." in filled["notes"]
 
 
+def test_a_run_that_is_left_out_counts_once_however_many_columns_it_would_have_had():
+    old, new = (molecules.qm8_grid(models=["gcn"], settings={"epochs": n}).cells[0] for n in (10, 20))
+    metrics = {"metrics": {"val": {"mae": 0.011}, "test": {"mae": 0.012}}, "by_target": {"test": {"a": 0.01}}}
+    lines = [line(new, 0, "2021", **metrics), line(old, 0, "2020", **metrics)]
+    layout = molecules.qm8_layout()
+    assert "1 runs with settings that have since changed are left out." in layout.filled(lines)["notes"]
+    assert layout.used(lines) == lines[:1]
+
+
 def test_modern_on_the_public_split_is_compared_with_higher_marks():
     (cell,) = citation.grid(recipe="modern", datasets=["cora"], splits=["public"], models=["lanczosnet"]).cells
     references = citation.layout("modern").filled([line(cell, **accuracy(0.8))])["cells"][0]["references"]

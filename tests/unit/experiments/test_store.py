@@ -241,3 +241,4 @@ def test_lines_are_queried_by_their_fields():
     lines = [line("a", seed=0), line("b", seed=1), line("c", seed=1, model="n")]
     assert [found["key"] for found in select(lines, seed=[1], model=["m", "k"])] == ["b"]
     assert select(lines, seed=None) == lines
+    assert select([{"key": "torn out"}], table=["qm8"]) == []

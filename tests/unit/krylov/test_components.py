@@ -46,6 +46,24 @@ def test_small_components_are_exact_and_large_ones_are_lanczos_on_their_own(dtyp
             torch.testing.assert_close(vectors.abs(), alone.vectors.abs(), atol=tolerance(dtype, 1024), rtol=0)
 
 
+def test_lanczos_can_be_run_on_small_components_too(dtype, device):
+    ragged, whole = disconnected(dtype, device)
+    pairs = component_ritz_pairs(whole, 6, exact_up_to=0)
+    for index, single in enumerate(single_operators(ragged)):
+        alone = ritz(lanczos(single, None, 6))
+        assert int(pairs.rank[index]) == int(alone.rank)
+        torch.testing.assert_close(pairs.values[index], alone.values, atol=tolerance(dtype), rtol=0)
+    some = component_ritz_pairs(whole, 6, exact_up_to=3)
+    assert not some.values[3].equal(pairs.values[3])  # three nodes: decomposed
+    torch.testing.assert_close(some.values[5], pairs.values[5])  # five: not
+
+
+@pytest.mark.parametrize("bound", [-1, 7])
+def test_no_more_pairs_are_exact_than_there_is_room_for(bound):
+    with pytest.raises(ValueError, match=f"exact_up_to is {bound}, but there is room for 0 to 6 pairs"):
+        component_ritz_pairs(disconnected(torch.float64, "cpu")[1], 6, exact_up_to=bound)
+
+
 def test_components_no_larger_than_the_number_of_pairs_reproduce_s(dtype, device):
     _, whole = disconnected(dtype, device)
     pairs = component_ritz_pairs(whole, 20)

@@ -32,6 +32,11 @@ def molecules(qm8_folder) -> PackedGraphs:
     return pack(small)
 
 
+def published_network(variant: str = ""):
+    torch.manual_seed(0)
+    return row("qm8", "lanczosnet", variant).build(10, 16, hidden_channels=32)
+
+
 class Spectra:
     """S of many molecules, and what Lanczos and LAPACK make of it."""
 
@@ -50,8 +55,7 @@ class Spectra:
 
     def output(self, pairs: RitzPairs) -> Tensor:
         """Of the published network with fewer channels, `[graph, 16]`."""
-        torch.manual_seed(0)
-        network = row("qm8", "lanczosnet").build(10, 16, hidden_channels=32)
+        network = published_network()
         batch = self.batch.clone()
         batch.ritz_values, batch.ritz_vectors = pairs.values, pairs.vectors
         batch.component_index = self.batch.ptr[:-1][self.batch.batch]
@@ -84,6 +88,17 @@ def test_a_restarted_lanczos_gives_the_same_network_whatever_the_multiplicities(
     pairs = spectra.by_lanczos(on_breakdown="restart")
     assert torch.equal(pairs.rank, spectra.size)
     torch.testing.assert_close(spectra.output(pairs), spectra.output(spectra.exact), atol=1e-8, rtol=1e-8)
+
+
+def test_the_row_through_lanczos_runs_it_on_every_molecule(spectra, molecules) -> None:
+    network = published_network("lanczos")
+    with torch.no_grad():
+        of_batch, of_blocks = network(spectra.batch), network(network.prepare_all(molecules))
+    torch.testing.assert_close(of_batch, spectra.output(spectra.by_lanczos()), atol=1e-8, rtol=1e-8)
+    torch.testing.assert_close(of_blocks, of_batch, atol=1e-8, rtol=1e-8)
+    carried = network.transform(molecules[0].clone())
+    torch.testing.assert_close(carried.ritz_values[0], spectra.by_lanczos().values[0])
+    assert (spectra.output(spectra.exact) - of_batch).abs().max() > 1e-6  # here and there it does make a difference
 
 
 @pytest.mark.parametrize("kind", ["ones", "random"])

@@ -193,6 +193,11 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
+def test_of_errors_a_deviation_more_is_what_is_reached():
+    table = Table.from_records(RECORDS | {"higher_is_better": False})
+    assert "the mean plus a deviation." in table.summary()[0]
+
+
 def claimed(pairs, higher_is_better=False):
     made = {"text": "long scales help", "better": "3", "worse": "2", "pairs": pairs, "published": [10.54, 10.6]}
     return Table.from_records(RECORDS | {"claims": [made], "higher_is_better": higher_is_better, "digits": 2})

@@ -15,6 +15,7 @@ import lanczosnet
 from lanczosnet.graphs import DataError, load, select_targets
 from lanczosnet.graphs.files import sha256_of
 from lanczosnet.training import Plan, TrainingError, prepare, run
+from lanczosnet.training.evaluation import evaluate, original_data
 from training_builders import packed_molecules
 
 SMALL = {"hidden_channels": 8, "num_layers": 1, "num_steps": 5, "epochs": 3}
@@ -217,3 +218,15 @@ def test_units_and_scaling_are_kept(real_data, tmp_path):
     assert model.task == prepared.task
     assert model.task.targets == ("E1-CC2", "f1-CC2")
     assert select_targets(prepared.data, ["f1-CC2"]).y.shape[1] == 1
+
+
+def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):
+    trained = lanczosnet.load(graphs)
+    data, items = original_data(trained, "test")
+    asked = []
+    plain = type(trained).predict
+    monkeypatch.setattr(type(trained), "predict", lambda self, some: asked.append(len(some)) or plain(self, some))
+    found = evaluate(trained, data, items)
+    assert asked == [len(items)] != [len(data)]
+    values, y = plain(trained, data).values[items], data.y[items]
+    assert found["mae"] == pytest.approx(trained.task.metrics(values, y)["mae"], rel=1e-5)

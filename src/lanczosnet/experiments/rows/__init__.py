@@ -11,12 +11,6 @@ from lanczosnet.experiments.rows.row import Row, Task
 
 TASKS: tuple[Task, ...] = ("citation", "qm8")
 
-# Adam; a run ends early where the validation loss has not improved for `patience` epochs.
-TRAINING: dict[Task, dict[str, float | int]] = {
-    "citation": {"learning_rate": 1e-2, "weight_decay": 5e-4, "max_epochs": 200, "patience": 10},
-    "qm8": {"learning_rate": 1e-4, "weight_decay": 0.0, "max_epochs": 200, "patience": 10},
-}
-
 ROWS: tuple[Row, ...] = (*CITATION, *MOLECULES)
 
 
