@@ -78,6 +78,9 @@ def test_a_predicted_table_has_the_rows_of_its_input_in_order(model, tmp_path):
 
 
 def test_smiles_on_the_command_line(model):
+    (nothing,) = json.loads(invoke("predict", model, "", "--json").stdout)
+    assert nothing["error"]
+    assert nothing["predicted_length"] is None
     rows = json.loads(invoke("predict", model, "CCO", "nonsense", "CC", "--json").stdout)
     assert [row["smiles"] for row in rows] == ["CCO", "nonsense", "CC"]
     assert [bool(row["error"]) for row in rows] == [False, True, False]

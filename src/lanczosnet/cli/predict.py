@@ -67,7 +67,7 @@ def _predicted(
     first = inputs[0]
     if len(inputs) == 1 and (first == "-" or (first.endswith(".csv") and Path(first).is_file())):
         return _table_rows(trained, _read(first), smiles)
-    is_data = first.lower() in CATALOGUE or Path(first).exists()
+    is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
     if len(inputs) == 1 and is_data:
         return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows())
     if trained.config["data"]["inputs"] != "smiles":
