@@ -250,14 +250,18 @@ def _lines_of(grid: "Grid", path: Path) -> "list[Line]":
     return [line for key, line in Store(path).lines().items() if key in keys]
 
 
+def _recipe_of(lines: "list[Line]") -> str:
+    return next((line["recipe"] for line in lines), "paper")
+
+
 def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
     """Of the runs that are in the table."""
-    if path is None or not lines:
+    if path is None:
         return
     from lanczosnet.experiments.molecules import curve_names
     from lanczosnet.report.curves import draw_curves
 
-    shown = selection.layout(lines[0]["recipe"]).used(lines)
+    shown = selection.layout(_recipe_of(lines)).used(lines)
     count = draw_curves(shown, curve_names(selection.table), path)
     typer.echo(f"learning curves of {count} runs in {path}", err=True)
 
@@ -278,8 +282,7 @@ def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) 
     if form == LINES:
         typer.echo("".join(as_text(line) for line in sorted(lines, key=lambda line: line["key"])), nl=False)
         return
-    recipe = next((line["recipe"] for line in lines), "paper")
-    shown = Table.from_records(selection.layout(recipe).filled(lines))
+    shown = Table.from_records(selection.layout(_recipe_of(lines)).filled(lines))
     if as_json:
         facts = {"title": shown.title, "notes": shown.notes, "runs": shown.runs, "failed": shown.failed}
         facts |= {"conclusions": shown.conclusions()} if shown.claims else {}
