@@ -193,7 +193,12 @@ LONG = ["--set", "epochs=120", "--set", "hidden_channels=16", "--set", "num_step
 
 
 def started(*arguments) -> subprocess.Popen:
-    return subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
+    """With Ctrl-C heard, also where the tests run in the background of a shell, which has children ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen([*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for_lines(path, count: int, process: subprocess.Popen) -> None:
