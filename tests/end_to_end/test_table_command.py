@@ -163,6 +163,7 @@ MISTAKES = [
     (["citation", "--merge", "nowhere"], 1, "no result lines in nowhere"),
     (["citation", "--models", ","], 2, "--models: this is empty"),
     (["citation", "--from", LINES, "--models", "gnc"], 1, "known are gcnfp"),
+    (["citation", "--from", LINES, "--datasets", "core"], 1, "known are cora, citeseer, pubmed"),
     (["citation", "--from", LINES, "--protocol", "old"], 1, "known are paper, stratified, balanced"),
     (["citation", "--from", LINES, "--protocol", "stratified"], 1, "none of 1320 lines is of this part"),
     (["citation", "--from", LINES, "--epochs", "3"], 2, "--set or --epochs changes nothing in them"),

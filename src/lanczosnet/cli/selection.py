@@ -51,11 +51,12 @@ class Selection:
         changes = read_settings(settings) | ({} if epochs is None else {"epochs": epochs})
         given = {option: _names(value) if option in LISTS else value for option, value in own.items()}
         given = {option: value for option, value in given.items() if value is not None}
-        for option, value in {"models": _names(models), **given}.items():
+        networks = _names(models)
+        for option, value in {"models": networks, **given}.items():
             if value == []:
                 raise typer.BadParameter("this is empty: name one, or leave the option out", param_hint=f"--{option}")
         others = read_settings(options), read_settings(data_options)
-        return cls(name, recipe, _names(models), _seeds(name, seeds), changes, *others, given)
+        return cls(name, recipe, networks, _seeds(name, seeds), changes, *others, given)
 
     @property
     def store_name(self) -> str:
@@ -81,22 +82,19 @@ class Selection:
 
     def pick(self, lines: "list[Line]") -> "list[Line]":
         """Those of the lines that are of this part of the table; what was not named is not asked for."""
-        from lanczosnet.experiments.citation import PROTOCOLS, split_name
+        from lanczosnet.experiments.citation import DATASETS, places_of, split_name
         from lanczosnet.experiments.grid import TITLES, chosen
         from lanczosnet.experiments.store import select
 
-        splits, protocol = self.own.get("splits"), self.own.get("protocol")
-        kinds = None
-        if protocol is not None:
-            kinds = {split for name in chosen([protocol], PROTOCOLS, "protocol") for _, split, _ in PROTOCOLS[name]}
+        datasets, splits, protocol = (self.own.get(option) for option in ("datasets", "splits", "protocol"))
         found = select(
             lines,
             table=[self.table],
             recipe=self.recipe and [self.recipe],
             model=self.models and chosen(self.models, TITLES, "model"),
             seed=self.seeds,
-            dataset=self.own.get("datasets"),
-            split=kinds,
+            dataset=datasets and chosen(datasets, DATASETS, "data set"),
+            split=protocol and {split for _, split, _ in places_of(protocol)},
         )
         return [line for line in found if splits is None or split_name(line["split"], line["fraction"]) in splits]
 

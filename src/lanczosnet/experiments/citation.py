@@ -40,10 +40,8 @@ def grid(
     settings: Mapping[str, Any] | None = None,
 ) -> Grid:
     """The cells of a protocol, those that are named; `settings` change numbers of the recipe."""
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"there is no protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
     names = chosen(datasets, DATASETS, "data set")
-    places = [place for place in PROTOCOLS[protocol] if place[0] in names]
+    places = [place for place in places_of(protocol) if place[0] in names]
     wanted = chosen(splits, (split_name(*place[1:]) for place in places), "split")
     cells = [
         _cell(dataset, split, fraction, model, recipe, settings or {})
@@ -52,6 +50,13 @@ def grid(
         for model in chosen(models, TITLES, "model")
     ]
     return Grid(tuple(cells), tuple(range(RUNS[protocol]) if seeds is None else seeds))
+
+
+def places_of(protocol: str) -> list[tuple[str, str, float | None]]:
+    """Data set, kind of split and fraction of its cells."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"there is no protocol {protocol!r}; known are {', '.join(PROTOCOLS)}")
+    return PROTOCOLS[protocol]
 
 
 def split_name(split: str, fraction: float | None) -> str:

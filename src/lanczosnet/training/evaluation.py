@@ -38,7 +38,7 @@ def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | N
         if any(not set(found) <= set(known) for found, known in zip(here.classes, trained.task.classes, strict=True)):
             raise TrainingError(f"{data.name} has classes that the model does not know")
         y = _recoded(y, here, trained.task)
-    if isinstance(data, PackedGraphs):  # a node's prediction needs the whole graph, a graph's only itself
+    if isinstance(data, PackedGraphs) and len(items) < len(data):  # a graph's prediction needs no other graph
         values = trained.predict([data[int(i)] for i in items]).values
     else:
         values = trained.predict(data).values[items]
