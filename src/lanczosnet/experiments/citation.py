@@ -6,7 +6,7 @@ from typing import Any
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen, percent, split_title
 from lanczosnet.experiments.layout import Layout, Place, Reference
 from lanczosnet.experiments.published import published
-from lanczosnet.experiments.rows import row_with
+from lanczosnet.experiments.rows import Labels, row_with
 from lanczosnet.training.recipes import recipe as recipe_of
 
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}
@@ -23,6 +23,7 @@ PROTOCOLS: dict[str, list[tuple[str, str, float | None]]] = {
         for protocol, kind in (("stratified", "fraction-per-class"), ("balanced", "stratified"))
     },
 }
+FEWEST = 0.0003  # of Pubmed's nodes: two of each class
 RUNS = {"paper": 10, "stratified": 100, "balanced": 100}
 PUBLISHED_RUNS = 10
 # Word counts as the files have them, as in Yang et al. (2016), whose pre-processing the paper follows; rows may differ.
@@ -67,10 +68,16 @@ def split_name(split: str, fraction: float | None) -> str:
 def _cell(
     dataset: str, split: str, fraction: float | None, model: str, recipe: str, settings: Mapping[str, Any]
 ) -> Cell:
-    row = row_with(recipe, "citation", model, few_labels=fraction is not None, dataset=dataset)
+    row = row_with(recipe, "citation", model, labels=_labels(fraction), dataset=dataset)
     numbers = recipe_of(recipe, "node", {"stop_window": 0} | dict(row.settings) | dict(settings)).settings()
     data = DATA_OPTIONS | dict(row.data)
     return Cell("citation", dataset, split, fraction, model, row.options, recipe, numbers, data_options=data)
+
+
+def _labels(fraction: float | None) -> Labels:
+    if fraction is None:
+        return "many"
+    return "few" if fraction > FEWEST else "fewest"
 
 
 def layout(recipe: str = "paper") -> Layout:

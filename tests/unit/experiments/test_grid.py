@@ -194,20 +194,28 @@ def test_a_recipe_may_have_another_row_for_few_labels():
     assert rows["public"].data_options["normalize"]
     assert not rows["uniform"].data_options["normalize"]
     assert rows["public"].settings["confidence"] < rows["uniform"].settings["confidence"]
-    assert row_with("modern", "citation", "gcn", few_labels=True) is row("citation", "gcn")
+    assert row_with("modern", "citation", "gcn", labels="few") is row("citation", "gcn")
 
 
 def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
     cells = citation.grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
     assert [cell.settings["temperature"] for cell in cells] == [0.3, 0.3, 1.0]
-    few = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora")
+    few = row_with("modern", "citation", "lanczosnet", labels="few", dataset="cora")
     assert few is row("citation", "lanczosnet", "modern, few labels")
     own = Row("citation", "lanczosnet", {}, variant="modern, few labels on cora")
     monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
-    assert row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="cora") is own
-    pubmed = row_with("modern", "citation", "lanczosnet", few_labels=True, dataset="pubmed")
+    assert row_with("modern", "citation", "lanczosnet", labels="few", dataset="cora") is own
+    pubmed = row_with("modern", "citation", "lanczosnet", labels="few", dataset="pubmed")
     assert pubmed.data == {"normalize": "length"}
     assert pubmed.options["num_steps"] == 60
+
+
+def test_a_recipe_may_have_another_row_for_the_fewest_labels():
+    cells = citation.grid("stratified", "modern", models=["lanczosnet"]).cells
+    attempts = {(cell.dataset, cell.fraction): cell.settings["restart_epochs"] for cell in cells}
+    assert [place for place, epochs in attempts.items() if epochs] == [("pubmed", 0.0003)]
+    fewest = row_with("modern", "citation", "lanczosnet", labels="fewest", dataset="cora")
+    assert fewest is row("citation", "lanczosnet", "modern, few labels")
 
 
 def test_a_row_may_have_options_of_its_data(monkeypatch):

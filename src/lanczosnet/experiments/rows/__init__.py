@@ -5,9 +5,13 @@ what was taken where the appendix and the published code (github.com/lrjconan/La
 disagree, or where neither says anything.
 """
 
+from typing import Literal
+
 from lanczosnet.experiments.rows.citation import CITATION
 from lanczosnet.experiments.rows.molecules import MOLECULES
 from lanczosnet.experiments.rows.row import Row, Task
+
+Labels = Literal["many", "few", "fewest"]
 
 TASKS: tuple[Task, ...] = ("citation", "qm8")
 
@@ -23,12 +27,14 @@ def row(task: str, model: str, variant: str = "") -> Row:
     raise ValueError(f"no row for {'/'.join(filter(None, (task, model, variant)))}: choose one of {known}")
 
 
-def row_with(recipe: str, task: str, model: str, *, few_labels: bool = False, dataset: str = "") -> Row:
+def row_with(recipe: str, task: str, model: str, *, labels: Labels = "many", dataset: str = "") -> Row:
     """The row that a recipe has for itself, perhaps for few labels or for a data set, or else the published one.
 
-    The variants of such rows are "modern", "modern, few labels", "modern on pubmed", "modern, few labels on pubmed".
+    The variants of such rows are "modern", "modern, few labels", "modern on pubmed", "modern, few labels on pubmed" and
+    so on. Where the fewest labels have no row, that for few holds.
     """
-    kinds = [f"{recipe}, few labels", recipe] if few_labels else [recipe]
+    fewer = {"many": (), "few": ("few",), "fewest": ("fewest", "few")}[labels]
+    kinds = [*(f"{recipe}, {number} labels" for number in fewer), recipe]
     wanted = [variant for kind in kinds for variant in (f"{kind} on {dataset}", kind)]
     own = {r.variant for r in ROWS if (r.task, r.model) == (task, model)}
     return row(task, model, next((variant for variant in wanted if variant in own), ""))

@@ -59,6 +59,7 @@ _FEW_LABELS = {
 }
 _FEW_LABELS_CITESEER = {**_FEW_LABELS, "epochs": 200}
 _FEW_LABELS_PUBMED = {**_FEW_LABELS, "epochs": 200, "learning_rate": 3e-2}
+_FEWEST_LABELS_PUBMED = {**_FEW_LABELS_PUBMED, "epochs": 500, "restart_epochs": 100}
 _NOISY = {
     "tied_scales": True,
     "short_scales": (0, 1, 2, 5),
@@ -103,6 +104,11 @@ _WHY_FEW_LABELS_PUBMED = (
     "dropout of features 70.5, 72.4 and 75.4 %, without alignment 68.1, 72.8 and 74.3 %. Cora's row finds 66.6, 69.0 "
     "and 73.0 %."
 )
+_WHY_FEWEST_LABELS_PUBMED = (
+    "With two labels of a class a start may go wrong, and the validation nodes tell. On 60 splits the validation "
+    "accuracy is 72.3 % with one start of 200 epochs, 73.6 % with the best of three of 100, a difference of 1.2 with a "
+    "standard error of 0.3. Five are these three and two more."
+)
 
 
 def _modern_rows(model: str, published: Mapping[str, Any]) -> list[Row]:
@@ -119,6 +125,7 @@ def _modern_rows(model: str, published: Mapping[str, Any]) -> list[Row]:
         own("modern, few labels", careful, _FEW_LABELS, _WHY_FEW_LABELS),
         own("modern, few labels on citeseer", noisy_few, _FEW_LABELS_CITESEER, _WHY_FEW_LABELS_CITESEER),
         own("modern, few labels on pubmed", far, _FEW_LABELS_PUBMED, _WHY_FEW_LABELS_PUBMED, **lengths),
+        own("modern, fewest labels on pubmed", far, _FEWEST_LABELS_PUBMED, _WHY_FEWEST_LABELS_PUBMED, **lengths),
     ]
 
 
