@@ -140,11 +140,16 @@ def _notes(lines: list[Line], outdated: int) -> list[str]:
     seeds = len({line["seed"] for line in lines})
     molecules = {line["data_options"].get("molecules") for line in lines} - {None}
     notes = [
-        f"Recipe {' and '.join(recipes)}, {' and '.join(map(str, epochs))} epochs at most, {seeds} "
+        f"Recipe {_listed(recipes)}, {_listed(epochs)} epochs at most, {seeds} "
         f"seed{'s' if seeds != 1 else ''}"
-        + (f", {' and '.join(map(str, sorted(molecules)))} molecules only" if molecules else "")
+        + (f", {_listed(sorted(molecules))} molecules only" if molecules else "")
         + "."
     ]
     if outdated:
         notes.append(f"{outdated} runs with settings that have since changed are left out.")
     return notes
+
+
+def _listed(things: Iterable[Any]) -> str:
+    *others, last = map(str, things)
+    return f"{', '.join(others)} and {last}" if others else last

@@ -41,6 +41,12 @@ def test_networks_with_different_data_options_share_a_table():
     assert filled["notes"] == ["Recipe paper, 200 epochs at most, 1 seed."]
 
 
+def test_all_numbers_of_epochs_are_named():
+    grid = citation.grid("stratified", "modern", models=["lanczosnet"], seeds=[0])
+    (note,) = citation.layout("modern").filled(line(run.cell, **accuracy(0.8)) for run in grid.runs)["notes"]
+    assert note == "Recipe modern, 200, 300 and 500 epochs at most, 1 seed."
+
+
 def test_a_failed_run_is_counted_and_not_averaged():
     (cell,) = citation.grid(datasets=["cora"], splits=["public"], models=["gcn"]).cells
     filled = citation.layout().filled([line(cell, 0, **accuracy(0.8)), line(cell, 1, error="diverged")])
