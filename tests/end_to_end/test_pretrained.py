@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import lanczosnet
+from lanczosnet.cli.app import app
 from lanczosnet.graphs import load, split
 
 FOLDER = Path(__file__).parents[2] / "pretrained" / "qm8"
@@ -22,6 +24,17 @@ def test_the_pretrained_model_answers_with_sixteen_quantities_and_their_units():
     assert len(answer) == len(model.task.units) == 16
     assert answer["E1-CC2"] == pytest.approx(0.197, abs=0.005)
     assert model.task.units[:3] == ("Hartree", "Hartree", "oscillator strength (dimensionless)")
+
+
+def test_in_a_pipe_the_units_stand_beside_the_csv():
+    pytest.importorskip("rdkit")
+    result = CliRunner().invoke(app, ["predict", str(FOLDER), "c1ccccc1"])
+    header, _ = result.stdout.splitlines()
+    energies, strengths = result.stderr.splitlines()
+    assert header.startswith("smiles,predicted_E1-CC2,predicted_E2-CC2,predicted_f1-CC2,")
+    assert energies.startswith("E1-CC2, E2-CC2, E1-PBE0, ")
+    assert energies.endswith(": Hartree")
+    assert strengths.endswith(", f2-CAM: oscillator strength (dimensionless)")
 
 
 @pytest.mark.data

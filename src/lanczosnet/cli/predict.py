@@ -33,7 +33,7 @@ def predict(
 ) -> None:
     """Predict with a trained model: every input row comes back in order, with its predictions or its error.
 
-    A few molecules stand side by side on a terminal; all else is CSV.
+    A few molecules stand side by side on a terminal; all else is CSV, with the units on standard error.
 
     lanczosnet predict runs/solubility molecules.csv --out predicted.csv
 
@@ -50,13 +50,9 @@ def predict(
         typer.echo(json.dumps([row | {"units": units} if units else row for row in rows]))
     elif out is None and sys.stdout.isatty() and len(rows) <= MOST_COLUMNS:
         _show(rows, units)
-    elif out is None:
-        _write(sys.stdout, rows)
     else:
-        from lanczosnet.graphs.files import replacing
-
-        with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
-            _write(stream, rows)
+        _write_to(out, rows)
+        _tell_units(units)
 
 
 def _predicted(
@@ -134,6 +130,25 @@ def _show(rows: list[Row], units: dict[str, str]) -> None:
 
 def _text(value: Any) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _tell_units(units: dict[str, str]) -> None:
+    """Beside the CSV, whose columns keep the names of the targets."""
+    targets: dict[str, list[str]] = {}
+    for target, unit in units.items():
+        targets.setdefault(unit, []).append(target)
+    for unit, names in targets.items():
+        typer.echo(f"{', '.join(names)}: {unit}", err=True)
+
+
+def _write_to(out: Path | None, rows: list[Row]) -> None:
+    if out is None:
+        _write(sys.stdout, rows)
+        return
+    from lanczosnet.graphs.files import replacing
+
+    with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+        _write(stream, rows)
 
 
 def _write(stream: Any, rows: list[Row]) -> None:
