@@ -96,6 +96,81 @@ def test_evaluate_takes_other_data(model, tmp_path):
     assert facts["mae"] > 0
 
 
+def test_evaluate_finds_targets_by_name(model, tmp_path):
+    (tmp_path / "same.csv").write_text("smiles,length,number\nCCO,3,1\nCC,2,5\n")
+    (tmp_path / "other.csv").write_text("smiles,name,number,length\nCCO,a,1,3\nCC,b,5,2\n")
+    (tmp_path / "less.csv").write_text("smiles,number,size\nCCO,1,3\nCC,5,2\n")
+    same, other = (
+        json.loads(invoke("evaluate", model, "--data", tmp_path / name, "--data-dir", tmp_path, "--json").stdout)
+        for name in ("same.csv", "other.csv")
+    )
+    assert {**same, "data": ""} == {**other, "data": ""}
+    missing = invoke("evaluate", model, "--data", tmp_path / "less.csv", "--data-dir", tmp_path, expect=1)
+    assert "there is no column 'length'" in str(missing.exception)
+
+
+def test_evaluate_finds_features_by_name(tmp_path):
+    rows = [(i, i % 7, i % 2) for i in range(40)]
+    (tmp_path / "t.csv").write_text("a,b,label\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows))
+    (tmp_path / "u.csv").write_text("b,label,a\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
+    (tmp_path / "v.csv").write_text("b,label,c\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
+    invoke("train", tmp_path / "t.csv", *TINY, "--data-set", "k=3", "--out", tmp_path / "m")
+    measured = [
+        json.loads(invoke("evaluate", tmp_path / "m", "--data", tmp_path / name, "--data-set", "k=3", "--json").stdout)
+        for name in ("t.csv", "u.csv")
+    ]
+    assert measured[0]["accuracy"] == measured[1]["accuracy"]
+    other = invoke("evaluate", tmp_path / "m", "--data", tmp_path / "v.csv", expect=1)
+    assert "The model needs a, b" in str(other.exception)
+
+
+def test_a_table_comes_back_whole(model, tmp_path):
+    (tmp_path / "t.csv").write_text(",smiles,note\n0,CCO,x\n1,CC\n")
+    text = invoke("predict", model, tmp_path / "t.csv").stdout
+    assert text.splitlines()[0] == ",smiles,note,predicted_length,predicted_number,error"
+    assert [(row[""], row["note"]) for row in table(text)] == [("0", "x"), ("1", "")]
+    assert invoke("predict", model, "-", stdin="\ufeffsmiles\nCCO\n").stdout.startswith("smiles,predicted_length")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("smiles,a,a\nCC,1,2\n", "two columns of t.csv are named 'a'"),
+        ("smiles,error\nCC,mine\n", "already has columns named error"),
+        ("smiles,a\nCC,1,2\n", "line 2 of t.csv has 3 cells, but the header 2"),
+        ("smiles\n", "t.csv has no rows"),
+        ("", "t.csv has no rows"),
+    ],
+)
+def test_nothing_of_a_table_is_lost_silently(model, text, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(text)
+    assert message in str(invoke("predict", model, "t.csv", expect=1).exception)
+
+
+def test_a_file_is_never_read_as_smiles(model, tmp_path):
+    (tmp_path / "t.csv").write_text("smiles\nCC\n")
+    assert "there is no file 'no.csv'" in str(invoke("predict", model, "no.csv", expect=1).exception)
+    assert "one file at a time" in str(invoke("predict", model, tmp_path / "t.csv", "CC", expect=1).exception)
+
+
+def test_nodes_with_edges_are_predicted_from_their_files(tmp_path):
+    (tmp_path / "nodes.csv").write_text("name,a,class\n" + "".join(f"n{i},{i % 5},{'xy'[i % 2]}\n" for i in range(30)))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"n{i},n{(i + 2) % 30}\n" for i in range(30)))
+    options = ["--data-set", f"edges={tmp_path / 'edges.csv'}", "--data-set", "id=name", "--data-set", "label=class"]
+    invoke("train", tmp_path / "nodes.csv", *TINY, *options, "--out", tmp_path / "m")
+    answers = table(invoke("predict", tmp_path / "m", tmp_path / "nodes.csv", *options).stdout)
+    assert [row["name"] for row in answers] == [f"n{i}" for i in range(30)]
+    assert {row["predicted_class"] for row in answers} <= {"x", "y"}
+
+
+def test_json_has_null_where_there_is_no_number(model, tmp_path):
+    (tmp_path / "t.csv").write_text("smiles,length,number\nCCO,3,\n")
+    text = invoke("evaluate", model, "--data", tmp_path / "t.csv", "--data-dir", tmp_path, "--json").stdout
+    assert "NaN" not in text
+    assert json.loads(text)["by_target"]["number"] is None
+
+
 def test_changed_data_is_not_mistaken_for_the_training_data(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,label\n" + "\n".join(f"{i},{i % 7},{i % 2}" for i in range(40)))
@@ -139,6 +214,10 @@ MISTAKES = [
     (["train", "karate", "--recipe", "old"], 1, "paper, modern"),
     (["train", "karate", "--split", "scafold"], 1, "no split"),
     (["train", "karate", "--device", "tpu9"], 2, "none of auto"),
+    (["train", "karate", "--set", "hidden_channels=0"], 1, "cannot be built"),
+    (["train", "karate", "--set", "num_layers=abc"], 1, "cannot be built"),
+    (["train", "karate", "--set", "short_scales=abc"], 1, "cannot be built"),
+    (["table", "citation", "--data-set", "n=3"], 1, "without such an option"),
     (["train", "path", "--split", "uniform"], 1, "has no targets"),
     (["train"], 2, "Missing argument"),
     (["evaluate", "nowhere"], 1, "no model directory"),
@@ -169,6 +248,10 @@ def test_a_model_is_replaced_only_on_demand(tmp_path):
     arguments = ["train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path]
     invoke(*arguments)
     assert "already holds a model" in str(invoke(*arguments, expect=1).exception)
+    before = (tmp_path / "config.json").read_text()
+    for mistake in ("foo=1", "num_steps=0", "short_scales=abc"):
+        invoke(*arguments, "--overwrite", "--set", mistake, expect=1)
+    assert (tmp_path / "config.json").read_text() == before
     invoke(*arguments, "--overwrite", "--seed", "1")
     assert json.loads((tmp_path / "config.json").read_text())["training"]["seed"] == 1
     invoke(*arguments, "--resume", "--seed", "1")

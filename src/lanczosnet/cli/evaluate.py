@@ -1,10 +1,11 @@
 """`lanczosnet evaluate`: measure a model again."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
 from lanczosnet.cli.printing import print_facts
 
 
@@ -29,17 +30,25 @@ def evaluate(
     from lanczosnet.training.evaluation import original_data
     from lanczosnet.training.saved import load
 
-    trained = load(model, device="cuda" if device == "cuda" else "cpu")
+    trained = load(model, device=device_of(device))
     if data is None:
         graphs, items = original_data(trained, part, data_dir)
     else:
         from lanczosnet.graphs import load as load_data
 
-        graphs, items = load_data(data, data_dir=data_dir, **read_settings(data_settings)), None
+        options = _columns_of(trained.config["data"], trained.task.targets, data) | read_settings(data_settings)
+        graphs, items = load_data(data, data_dir=data_dir, **options), None
     measured = measure(trained, graphs, items)
     facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config['data']['source']} ({part})"}
     facts |= measured if as_json else {key: _text(value) for key, value in measured.items()}
     print_facts(facts, as_json)
+
+
+def _columns_of(about: dict[str, Any], targets: Sequence[str], data: str) -> dict[str, Any]:
+    """Of another table of molecules, the columns that the model knows: it may have others."""
+    if about["inputs"] != "smiles" or not data.endswith(".csv"):
+        return {}
+    return {"targets": list(targets)} | {key: about["options"][key] for key in ("smiles",) if key in about["options"]}
 
 
 def _text(value: Any) -> str:

@@ -63,6 +63,11 @@ def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
     return make(device, precision)
 
 
+def device_of(device: str) -> Any:
+    """Where a trained model predicts."""
+    return "cpu" if device == "cpu" else fabric_for(device).device
+
+
 def one_graph(data: Any, number: int) -> Any:
     """The graph itself, or the one of this number where there are many."""
     from torch_geometric.data import Data

@@ -1,7 +1,6 @@
 """`lanczosnet predict`: CSV in, CSV out, one row per input row in order."""
 
 import csv
-import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
+from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
@@ -43,11 +43,11 @@ def predict(
     """
     from lanczosnet.training.saved import load
 
-    trained = load(model, device="cuda" if device == "cuda" else "cpu")
+    trained = load(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
-        typer.echo(json.dumps([row | {"units": units} if units else row for row in rows]))
+        typer.echo(as_json_text([row | {"units": units} if units else row for row in rows]))
     elif out is None and sys.stdout.isatty() and len(rows) <= MOST_COLUMNS:
         _show(rows, units)
     else:
@@ -61,8 +61,15 @@ def _predicted(
     from lanczosnet.graphs.catalogue import CATALOGUE, load
 
     first = inputs[0]
-    if len(inputs) == 1 and (first == "-" or (first.endswith(".csv") and Path(first).is_file())):
-        return _table_rows(trained, _read(first), smiles)
+    _check_files(inputs)
+    if first == "-" or first.endswith(".csv"):
+        if trained.config["data"]["inputs"] != "graph":
+            if options:
+                raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles")
+            return _table_rows(trained, _read(first), smiles)
+        # Nodes with edges: which file has them, and which columns are what, the loader must be told.
+        graph = load(first, data_dir=data_dir, **trained.config["data"]["options"] | options)
+        return _joined(_read(first), trained.predict(graph).rows())
     is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
     if len(inputs) == 1 and is_data:
         return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows())
@@ -71,9 +78,17 @@ def _predicted(
     return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows())
 
 
+def _check_files(inputs: list[str]) -> None:
+    """What is meant as a file must not be read as SMILES, of which none ends so."""
+    for name in inputs:
+        is_file = Path(name).suffix in (".csv", ".tsv", ".txt", ".smi", ".pt", ".safetensors")
+        if is_file and not Path(name).is_file():
+            raise ValueError(f"there is no file {name!r}")
+        if (is_file or name == "-") and len(inputs) > 1:
+            raise ValueError(f"one file at a time: {name} stands beside other inputs")
+
+
 def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[Row]:
-    if not rows:
-        return []
     if trained.config["data"]["inputs"] == "smiles":
         if smiles not in rows[0]:
             raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
@@ -86,30 +101,45 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[R
 
 
 def _unused(trained: "TrainedModel", table: Any) -> list[str]:
-    """Of a table for a model without column names: what cannot be a feature."""
-    return [name for name in table.columns if name in ("id", *trained.task.targets)]
+    """Of a table for a model without column names: what cannot be a feature, such as pandas' nameless index."""
+    return [name for name in table.columns if name in ("", "id", *trained.task.targets)]
 
 
 def _read(name: str) -> list[Row]:
-    """Rows as texts. A row with too few cells has empty ones, and surplus cells are dropped."""
+    """Rows as texts. A row with too few cells has empty ones."""
     try:
         if name == "-":
-            return _records(sys.stdin)
+            return _records(sys.stdin, "the input")
         with open(name, newline="", encoding="utf-8-sig") as stream:
-            return _records(stream)
+            return _records(stream, name)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{name} is not a CSV text file ({error})") from error
 
 
-def _records(stream: Iterable[str]) -> list[Row]:
-    reader = csv.DictReader(stream, restval="", restkey="")
-    return [{key: value for key, value in row.items() if key} for row in reader]
+def _records(stream: Iterable[str], name: str) -> list[Row]:
+    lines = csv.reader(stream)
+    header = next(lines, [])
+    header[:1] = [cell.removeprefix("\ufeff") for cell in header[:1]]  # which a pipe hands on
+    for column in header:
+        if header.count(column) > 1:
+            raise ValueError(f"two columns of {name} are named {column!r}: rename one of them")
+    rows = []
+    for cells in filter(None, lines):
+        if any(cells[len(header) :]):
+            raise ValueError(f"line {lines.line_num} of {name} has {len(cells)} cells, but the header {len(header)}")
+        rows.append(dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=False)))
+    if not rows:
+        raise ValueError(f"{name} has no rows below its header: there is nothing to predict")
+    return rows
 
 
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
     """Predictions beside their inputs, under names of their own."""
     rows = rows or [{"item": i} for i in range(len(predictions))]
     named = [{key if key == "error" else f"{PREFIX}{key}": cell for key, cell in p.items()} for p in predictions]
+    taken = [key for key in named[0] if key in rows[0]] if named else []
+    if taken:
+        raise ValueError(f"the table already has columns named {', '.join(taken)}: rename or drop them first")
     return [row | prediction for row, prediction in zip(rows, named, strict=True)]
 
 

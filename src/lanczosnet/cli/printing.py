@@ -1,6 +1,7 @@
 """How the verbs show what they found: tables for people, JSON for machines."""
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,9 +27,22 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
     from rich.console import Console
 
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        typer.echo(as_json_text(facts, indent=2))
     else:
         Console(soft_wrap=True).print(table(["", ""], [[key.replace("_", " "), _text(v)] for key, v in facts.items()]))
+
+
+def as_json_text(value: Any, indent: int | None = None) -> str:
+    """JSON has no NaN: what is not a number is null."""
+    return json.dumps(_without_nan(value), indent=indent, allow_nan=False)
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def table(header: list[str], rows: list[list[str]]) -> "Table":

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, Settings, Source, fabric_for, read_settings
+from lanczosnet.cli.options import (
+    DataDir,
+    DataSettings,
+    Device,
+    Json,
+    Settings,
+    Source,
+    check_device,
+    fabric_for,
+    read_settings,
+)
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
@@ -48,11 +58,12 @@ def train(
 
     lanczosnet train cora --recipe paper --set epochs=100 --set hidden_channels=32
 
-    lanczosnet train molecules.csv --data-set targets=['logS'] --out runs/solubility --resume
+    lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
     """
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
+    from lanczosnet.training.devices import check_available
     from lanczosnet.training.plan import Plan, prepare
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
@@ -68,16 +79,19 @@ def train(
         seed=seed,
     )
     folders = [folder] if seeds == 1 else [folder / f"seed-{s}" for s in range(seed, seed + seeds)]
+    how = {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    check_device(device)
+    check_available(device, precision)
+    prepared = prepare(plan, data_dir)
     if overwrite and not resume:
+        prepared.architecture.build(seed)  # whatever is wrong with the plan is noticed before a model is gone
         for each in folders:
             clear(each)
-    how = {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
     if seeds > 1:
         with _told_how_to_resume():
-            _train_seeds(plan, seeds, folder, as_json, device=device, precision=precision, data_dir=data_dir, **how)
+            _train_seeds(prepared, seeds, folder, as_json, device=device, precision=precision, data_dir=data_dir, **how)
         return
     fabric = fabric_for(device, precision)
-    prepared = prepare(plan, data_dir)
     with _told_how_to_resume():
         fitted = _fitted(prepared, folder, fabric, quiet=as_json, tensorboard=tensorboard, **how)
     if fabric.is_global_zero:
@@ -103,16 +117,17 @@ def _fitted(
         return run(prepared, folder, fabric=fabric, on_epoch=on_epoch, **how)
 
 
-def _train_seeds(plan: "Plan", count: int, folder: Path, as_json: bool, **how: Any) -> None:
+def _train_seeds(prepared: "Prepared", count: int, folder: Path, as_json: bool, **how: Any) -> None:
     """All seeds; at the end every one's outcome, and mean and deviation."""
     import statistics
 
     from lanczosnet.graphs.progress import progress_bar
     from lanczosnet.training.seeds import run_seeds
 
-    seeds = range(plan.seed, plan.seed + count)
+    first = prepared.plan.seed
+    seeds = range(first, first + count)
     with progress_bar(f"Training {count} seeds", count) as advance:
-        outcomes = run_seeds(plan, seeds, folder, on_progress=advance, **how)
+        outcomes = run_seeds(prepared.plan, seeds, folder, prepared=prepared, on_progress=advance, **how)
     facts: dict[str, Any] = {"model": str(folder), "seeds": list(seeds)}
     for name in outcomes[0].metrics["test"]:
         values = [fitted.metrics["test"][name] for fitted in outcomes]

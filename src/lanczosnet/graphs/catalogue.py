@@ -73,6 +73,18 @@ def load(
     ..., `molecules` for a CSV with a SMILES column, `node_table` for other tables, `data_objects` for `.pt` files and
     folders.
     """
+    try:
+        return _loaded(source, data_dir, options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        name = source if isinstance(source, str | Path) else "a list of graphs"
+        raise DataError(f"{name} is loaded without such an option: {error}") from error
+
+
+def _loaded(
+    source: "str | Path | Sequence[Data]", data_dir: str | Path | None, options: dict[str, Any]
+) -> "Data | PackedGraphs":
     if not isinstance(source, str | Path):
         return _late("objects", "data_objects")(source, **options)
     if str(source).lower() in CATALOGUE:

@@ -32,7 +32,11 @@ class Architecture:
         """The network with its first weights; the caller's random state stays as it was."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return model(self.name, **self.options)
+            try:
+                return model(self.name, **self.options)
+            except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
+                options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+                raise TrainingError(f"{self.name} cannot be built with {options}: {error}") from error
 
     def described(self) -> dict[str, Any]:
         return asdict(self)

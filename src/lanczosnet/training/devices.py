@@ -22,10 +22,7 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
     In "32-true" a GPU multiplies float32 matrices with ten bits of mantissa (TF32), several times faster; "32-exact"
     keeps all bits. What is prepared before training, and all that Lanczos does, keeps them in either case.
     """
-    if device not in DEVICES:
-        raise TrainingError(f"there is no device {device!r}; known are {', '.join(DEVICES)}")
-    if precision not in PRECISIONS:
-        raise TrainingError(f"there is no precision {precision!r}; known are {', '.join(PRECISIONS)}")
+    check_available(device, precision)
     from lightning.fabric import Fabric
 
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -41,6 +38,17 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
         fabric.launch()
     fabric.float32_products = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     return fabric
+
+
+def check_available(device: str, precision: str) -> None:
+    """Wrong names, and devices that are not here, are errors; costs nothing."""
+    if device not in DEVICES:
+        raise TrainingError(f"there is no device {device!r}; known are {', '.join(DEVICES)}")
+    if precision not in PRECISIONS:
+        raise TrainingError(f"there is no precision {precision!r}; known are {', '.join(PRECISIONS)}")
+    is_here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not is_here.get(device, True):
+        raise TrainingError(f"PyTorch finds no {device} device here: choose auto or cpu")
 
 
 def best_device() -> "Fabric":

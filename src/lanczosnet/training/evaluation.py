@@ -1,5 +1,6 @@
 """A trained model against targets."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch_geometric.data import Data
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.saved import TrainedModel
-from lanczosnet.training.tasks import Classification, fingerprint, is_classification, targets_of, task_of
+from lanczosnet.training.tasks import Classification, fingerprint, is_classification, target_names, targets_of, task_of
 
 
 def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
@@ -28,16 +29,16 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
 
 def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:
     """Metrics over the items, by default all, in the units of the data."""
-    y = targets_of(data)
-    if is_classification(data) != isinstance(trained.task, Classification) or y.shape[1] != len(trained.task.targets):
-        raise TrainingError(f"the model predicts {', '.join(trained.task.targets)}, which {data.name} does not have")
+    columns = _columns(trained, data)
+    y = targets_of(data)[:, columns]
     items = torch.arange(len(y)) if items is None else items
     if isinstance(trained.task, Classification):
         here = task_of(data, items)
         assert isinstance(here, Classification)
-        if any(not set(found) <= set(known) for found, known in zip(here.classes, trained.task.classes, strict=True)):
+        classes = [here.classes[column] for column in columns]
+        if any(not set(found) <= set(known) for found, known in zip(classes, trained.task.classes, strict=True)):
             raise TrainingError(f"{data.name} has classes that the model does not know")
-        y = _recoded(y, here, trained.task)
+        y = _recoded(y, classes, trained.task)
     if isinstance(data, PackedGraphs) and len(items) < len(data):  # a graph's prediction needs no other graph
         values = trained.predict([data[int(i)] for i in items]).values
     else:
@@ -50,10 +51,22 @@ def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | N
     }
 
 
-def _recoded(y: Tensor, here: Classification, there: Classification) -> Tensor:
+def _columns(trained: TrainedModel, data: Data | PackedGraphs) -> list[int]:
+    """Where the model's targets stand among those of the data: by their names, in whatever order."""
+    names = target_names(data)
+    missing = [target for target in trained.task.targets if target not in names]
+    if missing or is_classification(data) != isinstance(trained.task, Classification):
+        raise TrainingError(
+            f"the model predicts {', '.join(trained.task.targets)} ({trained.task.kind}), which {data.name} does not "
+            f"have: its targets are {', '.join(names)}"
+        )
+    return [names.index(target) for target in trained.task.targets]
+
+
+def _recoded(y: Tensor, here: Sequence[Sequence[str]], there: Classification) -> Tensor:
     """Classes by the model's numbers: other data may lack some and number the others differently."""
     columns = []
-    for column, names, known in zip(y.unbind(1), here.classes, there.classes, strict=True):
+    for column, names, known in zip(y.unbind(1), here, there.classes, strict=True):
         code = torch.tensor([*(known.index(name) for name in names), -1])
         columns.append(code[torch.where(column >= 0, column, len(names)).long()])
     return torch.stack(columns, 1)

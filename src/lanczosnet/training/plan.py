@@ -64,22 +64,13 @@ class Prepared:
 
 def prepare(plan: Plan, data_dir: str | Path | None = None) -> Prepared:
     """Load the data and fit task, recipe and architecture to it; a wrong name or number is noticed here."""
-    data = _loaded(plan, data_dir)
+    data = load(plan.source, data_dir=data_dir, **plan.data_options)
     parts = split_of(plan, data)
     task = task_of(data, parts.train)
     settings, options = _told_apart(plan.settings, plan.model)
     chosen = recipe(plan.recipe, task.level, settings)
     task = with_loss(task, chosen.regression_loss)
     return Prepared(plan, data, parts, task, chosen, architecture_for(data, task, plan.model, options))
-
-
-def _loaded(plan: Plan, data_dir: str | Path | None) -> Data | PackedGraphs:
-    try:
-        return load(plan.source, data_dir=data_dir, **plan.data_options)
-    except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
-        raise TrainingError(f"{plan.source} is loaded without such an option: {error}") from error
 
 
 def split_of(plan: Plan, data: Data | PackedGraphs) -> Split:

@@ -49,7 +49,7 @@ def predict(network: nn.Module, task: Task, data: dict[str, Any], items: Any, ba
     if isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
         graphs, errors = _from_smiles([items] if isinstance(items, str) else items, data)
     elif isinstance(items, PackedGraphs | Data) or (isinstance(items, list | tuple) and _are_graphs(items)):
-        graphs, errors = _graphs(items), None
+        graphs, errors = _by_names(_graphs(items), data.get("features")), None
     else:
         graphs, errors = _from_features(items, data)
     if task.level == "graph":
@@ -65,6 +65,23 @@ def _are_graphs(items: Sequence[Any]) -> bool:
 
 def _graphs(items: Any) -> Sequence[Data]:
     return [items] if isinstance(items, Data) else items
+
+
+def _by_names(graphs: Sequence[Data], names: Sequence[str] | None) -> Sequence[Data]:
+    """Features in the order that the model knows, where both say their names."""
+    if not names or isinstance(graphs, PackedGraphs):
+        return graphs
+    return [_with_features(graph, list(graph.get("features") or names), names) for graph in graphs]
+
+
+def _with_features(graph: Data, found: list[str], names: Sequence[str]) -> Data:
+    if found == list(names):
+        return graph
+    if sorted(found) != sorted(names):
+        raise DataError(f"the features are {', '.join(found)}", remedy=f"The model needs {', '.join(names)}")
+    graph = copy(graph)
+    graph.x = graph.x[:, [found.index(name) for name in names]]
+    return graph
 
 
 @torch.no_grad()

@@ -82,7 +82,8 @@ def _read(chosen: Recipe, key: str, value: Any) -> Any:
     kind = type(getattr(chosen, key))
     try:
         number = kind(value)
-    except (TypeError, ValueError):
+        number = None if number != float(value) else number  # half an epoch is a mistake
+    except (TypeError, ValueError, OverflowError):
         number = None
     at_least = 1 if key in ("epochs", "batch_size", "views") else 0
     is_share = key in ("averaging", "confidence")

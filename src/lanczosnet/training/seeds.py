@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,6 +37,7 @@ def run_seeds(
     seeds: Sequence[int],
     folder: Path,
     *,
+    prepared: Prepared | None = None,
     at_once: int | None = None,
     together: bool | None = None,
     device: str = "auto",
@@ -45,12 +48,13 @@ def run_seeds(
 ) -> list[Fitted]:
     """Train every seed into a folder of its own, as `run` does with these `how`; the outcomes, in the seeds' order.
 
+    `prepared` is the plan with its data where the caller has loaded them.
     `at_once` of them train at a time: as many as there are cores, or ten on a GPU. `together`, in this process, is the
     default on a CUDA device. `on_progress` hears of every share of a seed's work that is done.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
-    prepared = prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
+    prepared = prepared or prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
     if together is None:
         together = device == "cuda" or (device == "auto" and torch.cuda.is_available())
     if together:
@@ -111,10 +115,28 @@ def _in_processes(
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = at_once or min(len(seeds), cores)
     context = multiprocessing.get_context("spawn")
-    with context.Pool(workers, _begin, (max(1, cores // workers),)) as pool:
-        for fitted in pool.imap(one, seeds):
+    pool = ProcessPoolExecutor(workers, context, _begin, (max(1, cores // workers),))
+    try:
+        for fitted in pool.map(one, seeds):
             on_progress(1.0)
             yield fitted
+    except BrokenProcessPool as error:
+        raise TrainingError(
+            "a process that trained a seed died: it was killed, or there is too little memory. What is finished is "
+            "kept: give the command again with --resume"
+        ) from error
+    finally:
+        _end(pool)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """At once, even in the middle of a run; nothing is left to do where all went well."""
+    workers = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        worker.join()
 
 
 def _begin(num_threads: int) -> None:

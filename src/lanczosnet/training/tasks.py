@@ -176,12 +176,17 @@ def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: Regres
     """The task that a data set poses, scaled by its training items."""
     y = targets_of(data)
     level: Level = "graph" if isinstance(data, PackedGraphs) else "node"
-    names = tuple(_about(data, "targets")) or (("y",) if y.shape[1] == 1 else tuple(f"y{i}" for i in range(y.shape[1])))
-    names = numbered(names)
+    names = target_names(data)
     if is_classification(data):
         return Classification(level, names, _class_names(data, y))
     mean, deviation = _scale(y[train], names)
     return Regression(level, names, mean, deviation, tuple(_about(data, "units")), regression_loss)
+
+
+def target_names(data: Data | PackedGraphs) -> tuple[str, ...]:
+    """As the data calls them; else y, or y0, y1, ..."""
+    count = targets_of(data).shape[1]
+    return numbered(tuple(_about(data, "targets")) or (("y",) if count == 1 else tuple(f"y{i}" for i in range(count))))
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:

@@ -41,6 +41,7 @@ def test_views_and_consistency_are_off_unless_asked_for():
         ({"optimizer": "sgd"}, "adam or adamw"),
         ({"views": "0"}, r"views must be a number \(int, at least 1\)"),
         ({"views": "1.5"}, "views must be a number"),
+        ({"views": 1.5}, "views must be a number"),
         ({"consistency": "-1"}, r"consistency must be a number \(float, at least 0\)"),
         ({"consistency_warmup_epochs": "inf"}, "consistency_warmup_epochs must be a number"),
         ({"confidence": "1"}, "confidence must be a number .at least 0 and below 1"),

@@ -1,7 +1,10 @@
 """Several seeds of one plan leave what each leaves alone, wherever they are trained."""
 
 import json
+import multiprocessing
+import os
 import pickle
+import time
 
 import pytest
 import torch
@@ -128,6 +131,20 @@ def test_torchrun_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(TrainingError, match="torchrun"):
         run_seeds(Plan("karate"), SEEDS, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_and_not_waited_for():
+    with pytest.raises(TrainingError, match=r"died.*--resume"):
+        list(seeds._in_processes(os._exit, [3, 4], 2, lambda share: None))
+
+
+@pytest.mark.slow
+def test_processes_end_with_whoever_waits_for_them():
+    outcomes = seeds._in_processes(time.sleep, [0, 600], 2, lambda share: None)
+    next(outcomes)
+    outcomes.close()
+    assert not multiprocessing.active_children()
 
 
 def test_a_divergence_passes_from_process_to_process():
