@@ -258,7 +258,7 @@ def _check_symmetric_pattern(operator: SparseOperator) -> None:
         source, target = divmod(int(min(here, there)), num_nodes)
         raise ValueError(
             f"the graph is not symmetric: of nodes {source} and {target} only one points to the other. "
-            "Add the reverse edges (torch_geometric.utils.to_undirected), or pass directed=True"
+            "Make it undirected, for example with torch_geometric.utils.to_undirected"
         )
     _check_symmetric(operator.values, operator.values[order])
 
@@ -273,5 +273,6 @@ def _check_symmetric(values: Tensor, transposed: Tensor) -> None:
     if gap > slack:
         raise ValueError(
             f"the weights are not symmetric: some edge and its reverse differ by {gap.item():.3g}. "
-            "Symmetrise them, for example (A + A.mT) / 2, or pass directed=True"
+            "Symmetrise them, for example with torch_geometric.utils.to_undirected(edge_index, edge_weight, "
+            "reduce='mean'), or a matrix as (A + A.mT) / 2"
         )

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from lanczosnet.graphs.cache import read_cache, read_if, write_cache
+from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import lock, sha256_of
@@ -24,6 +25,7 @@ from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
+READING = 2  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
 MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
 
 
@@ -39,7 +41,7 @@ def molecules(
     path: str | Path,
     *,
     smiles: str = "smiles",
-    targets: Sequence[str] | None = None,
+    targets: str | Sequence[str] | None = None,
     task: str = "regression",
     skip_invalid: bool = False,
     data_dir: str | Path | None = None,
@@ -49,17 +51,18 @@ def molecules(
 
     Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
     `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
-    `targets` defaults to every column but the SMILES. Classes may be words: they are numbered in sorted order and
-    named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with `skip_invalid`;
-    `rows` says which row of the file each molecule came from.
+    `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
+    sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
+    `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
-    options = {"smiles": smiles, "targets": targets and list(targets), "task": task, "skip_invalid": skip_invalid}
+    names = None if targets is None else names_listed(targets)
+    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
         raise DataError("there is no such file", file=path, remedy="Check the path")
-    place = hashlib.sha256(json.dumps([str(path.resolve()), options]).encode()).hexdigest()[:12]
+    place = hashlib.sha256(json.dumps([READING, str(path.resolve()), options]).encode()).hexdigest()[:12]
     cache = writable_directory(data_dir) / "molecules" / f"{path.stem}-{place}.safetensors"
     return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
 
@@ -93,14 +96,14 @@ def featurize(
     path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of all molecules in a CSV, and what is to be known about them."""
-    header, records = _read_csv(path)
-    texts = _column(path, header, records, smiles)
-    names = [column for column in header if column != smiles] if targets is None else targets
+    table = _read_csv(path)
+    texts = table.column(smiles, "smiles")
+    names = [column for column in table.header if column != smiles] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
-    y, classes = _targets(path, header, records, names, task)
+    y, classes = _targets(table, names, task)
     results = read_in_parallel(texts, workers)
-    skipped = [Skipped(i + 2, result) for i, result in enumerate(results) if isinstance(result, str)]
+    skipped = [Skipped(row, result) for row, result in zip(table.rows, results, strict=True) if isinstance(result, str)]
     if skipped and not skip_invalid:
         more = f" (and {len(skipped) - 1} more rows)" if len(skipped) > 1 else ""
         raise DataError(
@@ -114,7 +117,7 @@ def featurize(
     if not kept:
         raise DataError("there is no usable row", file=path, remedy="Every row needs a valid SMILES and its targets")
     found = [result for result in results if isinstance(result, Molecule)]
-    arrays = _concatenated(found) | {"y": y[kept], "rows": np.array(kept, dtype=np.int64) + 2}
+    arrays = _concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
     arrays |= dict(zip(("smiles", "smiles_ptr"), _joined([texts[i] for i in kept]), strict=True))
     about = {
         "targets": list(names),
@@ -145,47 +148,66 @@ def _num_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
+@dataclass(frozen=True)
+class _Table:
+    """The cells of a CSV, as text."""
+
+    path: Path
+    header: list[str]
+    rows: list[int]  # where each record stands in the file
+    records: list[list[str]]
+
+    def column(self, name: str, option: str) -> list[str]:
+        if name not in self.header:
+            raise no_such_column(self.path, name, self.header, option)
+        first, *others = [position for position, column in enumerate(self.header) if column == name]
+        for other in others:
+            self._check_equal(name, first, other)
+        return [record[first] for record in self.records]
+
+    def _check_equal(self, name: str, first: int, other: int) -> None:
+        """Columns of one name must hold the same, as the four that MoleculeNet's QM8 repeats do."""
+        for row, record in zip(self.rows, self.records, strict=True):
+            if record[first] != record[other]:
+                raise DataError(
+                    f"two columns are named {name!r} and differ: {record[first]!r} and {record[other]!r}",
+                    file=self.path,
+                    row=row,
+                    remedy="Give each column a name of its own",
+                )
+
+
+def _read_csv(path: Path) -> _Table:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            header, *records = [record for record in csv.reader(stream) if record] or [[]]
+        (_, header), *found = list(csv_rows(path)) or [(1, [])]
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
-    if not records:
+    check_separator(path, header)
+    if not found:
         raise DataError("the file has no rows", file=path, remedy="It needs a header and one row per molecule")
-    for i, record in enumerate(records):
+    for row, record in found:
         if len(record) != len(header):
             raise DataError(
                 f"{len(record)} cells under {len(header)} columns",
                 file=path,
-                row=i + 2,
+                row=row,
                 remedy="The file may be truncated, or a cell with a comma may lack its quotes",
             )
-    return header, records
+    return _Table(path, header, [row for row, _ in found], [record for _, record in found])
 
 
-def _column(path: Path, header: list[str], records: list[list[str]], name: str) -> list[str]:
-    if name not in header:
-        raise DataError(
-            f"there is no column {name!r}", file=path, remedy=f"The columns are {', '.join(header)}; name one of them"
-        )
-    position = header.index(name)  # the first of several: MoleculeNet's QM8 repeats four columns
-    return [record[position] for record in records]
-
-
-def _targets(
-    path: Path, header: list[str], records: list[list[str]], names: list[str], task: str
-) -> tuple[np.ndarray, list[list[str]]]:
+def _targets(table: _Table, names: list[str], task: str) -> tuple[np.ndarray, list[list[str]]]:
     """Targets `[molecule, target]` with NaN where missing, and the names of each target's classes."""
-    columns = [_column(path, header, records, name) for name in names]
+    columns = [table.column(name, "targets") for name in names]
     if task == "regression":
-        return np.stack([_numbers(path, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
+        return np.stack([_numbers(table, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
     coded = [_classes(cells) for cells in columns]
     return np.stack([codes for codes, _ in coded], axis=1), [classes for _, classes in coded]
 
 
-def _numbers(path: Path, name: str, cells: list[str]) -> np.ndarray:
-    return np.array([_number(path, name, i + 2, cell) for i, cell in enumerate(cells)], dtype=np.float32)
+def _numbers(table: _Table, name: str, cells: list[str]) -> np.ndarray:
+    numbers = [_number(table.path, name, row, cell) for row, cell in zip(table.rows, cells, strict=True)]
+    return np.array(numbers, dtype=np.float32)
 
 
 def _number(path: Path, name: str, row: int, cell: str) -> float:
@@ -202,6 +224,13 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
             row=row,
             remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
             "or pass task='classification' if these are classes",
+        )
+    if abs(number) > LARGEST:
+        raise DataError(
+            f"{name} is {cell!r}, which is too large",
+            file=path,
+            row=row,
+            remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm",
         )
     return number
 

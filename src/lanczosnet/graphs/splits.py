@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.files import replacing
+from lanczosnet.graphs.packed import PackedGraphs
 
 PARTS = ("train", "val", "test")
 VALIDATION, TEST = 500, 1000  # nodes, as in the public splits
@@ -106,8 +107,8 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     per_class = re.fullmatch(r"([1-9]\d*)-per-class", kind)
     name = "per-class" if per_class else kind
     if name not in KINDS:
-        known = ", ".join(sorted(k if k != "per-class" else "20-per-class (any number)" for k in KINDS))
-        raise DataError(f"there is no split {kind!r}; known are {known}")
+        raise DataError(f"there is no split {kind!r}", remedy=f"For {data.name} use {_usable_kinds(data)}")
+    _check_level(data, name, kind)
     make, needs_fraction, default = KINDS[name]
     fraction = default if fraction is None else fraction
     if needs_fraction and not (fraction is not None and 0 < fraction < 1):
@@ -117,7 +118,7 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     key = f"{data.name}/{kind}/{fraction}/{seed}"
     amount = int(per_class[1]) if per_class else Fraction(str(fraction)) if fraction is not None else None
     parts = make(data, amount, _Shuffle(key))
-    _check(parts, kind, data.name)
+    _check(parts, data, name, kind)
     tensors = {part: torch.from_numpy(np.sort(chosen)) for part, chosen in zip(PARTS, parts, strict=True)}
     return Split(data.name, kind, fraction, None if kind == "public" else seed, **tensors)
 
@@ -136,8 +137,8 @@ class _Shuffle:
 
 
 def _public(data: Any, amount: Any, shuffle: _Shuffle) -> Parts:
-    if "train_mask" not in data or "val_mask" not in data:
-        raise DataError(f"{data.name} has no public split", remedy="Use `uniform`, `stratified` or `20-per-class`")
+    if not _has_public_split(data):
+        raise DataError(f"{data.name} has no public split", remedy=f"Use {_usable_kinds(data)}")
     train, val, test = (data[f"{part}_mask"].nonzero().view(-1).numpy() for part in PARTS)
     return train, val, test
 
@@ -175,7 +176,7 @@ def _scaffold(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
     """Whole scaffold groups, largest first, equal sizes in random order, fill training, then validation, then test."""
     scaffold = getattr(data, "scaffold", None)
     if scaffold is None:
-        raise DataError(f"{data.name} has no scaffolds", remedy="Use the split `random`; only molecules have scaffolds")
+        raise DataError(f"{data.name} has no scaffolds, which only molecules have", remedy=f"Use {_usable_kinds(data)}")
     ids, counts = np.unique(scaffold.cpu().numpy(), return_counts=True)
     order = shuffle(np.arange(len(ids)))
     order = order[np.argsort(-counts[order], kind="stable")]
@@ -202,6 +203,39 @@ KINDS: dict[str, tuple[Maker, bool, float | None]] = {
     "random": (_random, True, 0.8),
     "scaffold": (_scaffold, True, 0.8),
 }
+OF_GRAPHS = ("random", "scaffold")  # all others are of the nodes of one graph
+OF_CLASSES = ("stratified", "fraction-per-class", "per-class")
+
+
+def _check_level(data: Any, name: str, kind: str) -> None:
+    """A set of graphs has no nodes to draw, and the length of one graph is not its number of nodes."""
+    is_set = isinstance(data, PackedGraphs)
+    if is_set and name not in OF_GRAPHS:
+        problem = f"the split {kind!r} is for the nodes of one graph, but {data.name} is a set of graphs"
+    elif not is_set and name in OF_GRAPHS:
+        problem = f"the split {kind!r} is for sets of graphs such as molecules, but {data.name} is one graph"
+    else:
+        return
+    raise DataError(problem, remedy=f"Use {_usable_kinds(data)}")
+
+
+def _usable_kinds(data: Any) -> str:
+    """The kinds that this data can be split by, for messages."""
+    if isinstance(data, PackedGraphs):
+        kinds = ["`random`"] + ["`scaffold`"] * ("scaffold" in data.about)
+    else:
+        kinds = ["`public`"] * _has_public_split(data) + ["`uniform`"]
+        if _has_classes(data):
+            kinds += ["`stratified`", "`fraction-per-class`", "`20-per-class` (any number)"]
+    return " or ".join(filter(None, [", ".join(kinds[:-1]), kinds[-1]]))
+
+
+def _has_public_split(data: Any) -> bool:
+    return "train_mask" in data and "val_mask" in data
+
+
+def _has_classes(data: Any) -> bool:
+    return data.y is not None and not data.y.is_floating_point()
 
 
 def _labelled(data: Any) -> np.ndarray:
@@ -209,8 +243,9 @@ def _labelled(data: Any) -> np.ndarray:
 
 
 def _by_class(data: Any) -> list[np.ndarray]:
-    if data.y.is_floating_point():
-        raise DataError(f"{data.name} has numbers, not classes, as labels", remedy="Use the split `uniform`")
+    if not _has_classes(data):
+        reason = "has no labels" if data.y is None else "has numbers, not classes, as labels"
+        raise DataError(f"{data.name} {reason}", remedy=f"Use {_usable_kinds(data)}")
     nodes = _labelled(data)
     labels = data.y.numpy()[nodes]
     return [nodes[labels == label] for label in np.unique(labels)]
@@ -243,7 +278,37 @@ def _fill(items: np.ndarray, sizes: tuple[int, int, int]) -> Parts:
     return items[:train], items[train : train + val], items[train + val :]
 
 
-def _check(parts: Parts, kind: str, dataset: str) -> None:
+def _check(parts: Parts, data: Any, name: str, kind: str) -> None:
     for part, chosen in zip(PARTS, parts, strict=True):
         if len(chosen) == 0:
-            raise DataError(f"the split {kind!r} leaves no {part} items of {dataset}", remedy="Use a smaller fraction")
+            raise DataError(
+                f"the split {kind!r} leaves no {part} items of {data.name}", remedy=_remedy(data, name, kind, part)
+            )
+
+
+def _remedy(data: Any, name: str, kind: str, empty_part: str) -> str:
+    """What helps against an empty part: a smaller fraction only if there are items enough."""
+    if name == "public":
+        return "Correct its masks, or use another split"
+    available, least = _available(data), _least(data, name)
+    if available < least:
+        items = "graphs" if isinstance(data, PackedGraphs) else "nodes with a label"
+        return f"It needs at least {least} {items}, and there are {available}"
+    if name == "scaffold":
+        return "Use the split `random`: too many molecules share one scaffold"
+    if name == "per-class":
+        return f"Use a smaller number than {kind.removesuffix('-per-class')}"
+    if name == "stratified":
+        return "Use a smaller fraction, or the split `fraction-per-class`"
+    return f"Use a {'larger' if empty_part == 'train' else 'smaller'} fraction"
+
+
+def _available(data: Any) -> int:
+    return len(data) if isinstance(data, PackedGraphs) else len(_labelled(data))
+
+
+def _least(data: Any, name: str) -> int:
+    """How few items can be split: one to train on (of every class), and as many as `_sizes` or `_divide` need."""
+    if name in OF_GRAPHS:
+        return 3
+    return 3 + (len(_by_class(data)) if name in OF_CLASSES else 1)

@@ -1,6 +1,8 @@
 """One graph from the user's own tables: features and labels per node, and an edge list or nearest neighbours."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column, row_of
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.knn import knn_graph
 
@@ -25,7 +28,7 @@ def node_table(
     *,
     id: str | None = None,  # noqa: A002 - the user's word for it
     label: str | None = None,
-    features: Sequence[str] | None = None,
+    features: str | Sequence[str] | None = None,
     weight: str | None = None,
     task: str = "classification",
     k: int = 10,
@@ -33,19 +36,20 @@ def node_table(
     """A graph from a node table (CSV, Parquet or npz) and an edge list, or the `k` nearest neighbours of its rows.
 
     Nodes: the column `id` names them (default: a column called id, else the row numbers from 0), `label` is what is to
-    be learnt (default: a column called label or y, else none), `features` are the inputs (default: all other columns).
-    An npz holds arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns of node ids, the first two
-    of the table or those called source and target, and if wanted a column of weights. The graph is made undirected;
-    self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN (numbers), and
-    `labelled` says where there is one.
+    be learnt (default: a column called label or y, else none), `features` (one name or several) are the inputs
+    (default: all other columns). An npz holds arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns
+    of node ids, the first two of the table or those called source and target, and if wanted a column of weights; the
+    first line of a CSV must name the columns. Ids are compared as text unless all of them are numbers. The graph is
+    made undirected; self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN
+    (numbers), and `labelled` says where there is one.
     """
     nodes = Path(nodes)
     if task not in ("classification", "regression"):
         raise DataError(f"there is no task {task!r}; known are classification and regression")
     table = _read(nodes)
-    ids, id_column = _ids(nodes, table, id)
+    ids = _ids(nodes, table, id)
     target = _label_column(nodes, table, label)
-    columns = _feature_columns(nodes, table, features, leave_out={id_column, target})
+    columns = _feature_columns(nodes, table, features, leave_out={ids.column, target})
     x = torch.stack([_numbers(nodes, name, table[name], missing=False) for name in columns], dim=1)
     data = Data(x=x, name=nodes.stem, features=columns)
     if target is not None:
@@ -83,10 +87,24 @@ def _read(path: Path) -> "pd.DataFrame":
     return table
 
 
-def _read_csv(path: Path) -> "pd.DataFrame":
+def _read_csv(path: Path, **options: Any) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.read_csv(path)
+    _check_first_rows(path)
+    return pd.read_csv(path, low_memory=False, **options)  # in one piece, so that a column has one type
+
+
+def _check_first_rows(path: Path) -> None:
+    _, header = next(csv_rows(path), (1, [""]))
+    check_separator(path, header)
+    for row, record in islice(csv_rows(path), 1, 2):
+        if len(record) > len(header):  # pandas would take the first column for names of rows
+            raise DataError(
+                f"{len(record)} cells under {len(header)} columns",
+                file=path,
+                row=row,
+                remedy="The first line must name every column",
+            )
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
@@ -114,54 +132,106 @@ def _read_npz(path: Path) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> tuple["pd.Index", str | None]:
+@dataclass(frozen=True)
+class _Ids:
+    """Node ids from one column of a file, or other numbers of nodes."""
+
+    path: Path
+    column: str | None
+    values: "pd.Index"
+
+    @property
+    def are_numbers(self) -> bool:
+        from pandas.api.types import is_numeric_dtype
+
+        return is_numeric_dtype(self.values)
+
+    def as_text(self) -> "pd.Index":
+        """As they stand in the file: 01 is not 1."""
+        import pandas as pd
+
+        if self.path.suffix == ".csv" and self.column is not None:
+            return pd.Index(_read_csv(self.path, dtype=str)[self.column])
+        return self.values.astype(str)
+
+    def positions(self, wanted: "_Ids") -> np.ndarray:
+        """Where the wanted ids stand among these, -1 for those that do not; as text where either file has text."""
+        if self.are_numbers == wanted.are_numbers:
+            return self.values.get_indexer(wanted.values)
+        return self.as_text().get_indexer(wanted.as_text())
+
+
+def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> _Ids:
     import pandas as pd
 
     column = column or ("id" if "id" in table else None)
     if column is None:
-        return pd.RangeIndex(len(table)), None
-    _require(path, table, column)
+        return _Ids(path, None, pd.RangeIndex(len(table)))
+    _require(path, table, column, "id")
     ids = pd.Index(table[column])
     if ids.has_duplicates:
-        row = int(np.flatnonzero(ids.duplicated())[0])
+        position = int(np.flatnonzero(ids.duplicated())[0])
         raise DataError(
-            f"node id {str(ids[row])!r} stands there a second time", file=path, row=row + 2, remedy="Ids must differ"
+            f"node id {str(ids[position])!r} stands there a second time",
+            file=path,
+            row=row_of(path, position),
+            remedy="Ids must differ",
         )
-    return ids, column
+    return _Ids(path, column, ids)
 
 
 def _label_column(path: Path, table: "pd.DataFrame", column: str | None) -> str | None:
     if column is not None:
-        _require(path, table, column)
+        _require(path, table, column, "label")
         return column
     return next((name for name in ("label", "y") if name in table), None)
 
 
 def _feature_columns(
-    path: Path, table: "pd.DataFrame", columns: Sequence[str] | None, leave_out: set[str | None]
+    path: Path, table: "pd.DataFrame", columns: str | Sequence[str] | None, leave_out: set[str | None]
 ) -> list[str]:
-    names = [name for name in table if name not in leave_out] if columns is None else list(columns)
+    if columns is None:
+        names = [name for name in table if name not in leave_out]
+        _refuse_molecules(path, table, names)
+    else:
+        names = names_listed(columns)
     if not names:
         raise DataError("there is no feature column", file=path, remedy="Add at least one column of numbers")
     for name in names:
-        _require(path, table, name)
+        _require(path, table, name, "features")
     return names
+
+
+def _refuse_molecules(path: Path, table: "pd.DataFrame", names: list[str]) -> None:
+    """A CSV of molecules comes here if its column of SMILES is not written as expected."""
+    from pandas.api.types import is_numeric_dtype
+
+    for name in names:
+        if str(name).lower() == "smiles" and not is_numeric_dtype(table[name]):
+            raise DataError(
+                f"the column {name!r} is not one of numbers",
+                file=path,
+                remedy=f"If these are molecules, pass smiles={name!r} (on the command line `--data-set smiles={name}`)",
+            )
 
 
 def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool) -> Tensor:
     import pandas as pd
 
     numbers = np.array(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    wrong = ~np.isfinite(numbers)
+    wrong = ~(np.abs(numbers) <= LARGEST)  # a NaN is not
     if missing:
         wrong &= column.notna().to_numpy()
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+        position = int(np.flatnonzero(wrong)[0])
+        too_large = np.isfinite(numbers[position])
         raise DataError(
-            f"{name} is {str(column.iloc[row])!r}, which is not a number",
+            f"{name} is {str(column.iloc[position])!r}, which is {'too large' if too_large else 'not a number'}",
             file=path,
-            row=row + 2,
-            remedy="Correct it, or name the columns to use",
+            row=row_of(path, position),
+            remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm"
+            if too_large
+            else "Correct it, or name the columns to use",
         )
     return torch.from_numpy(numbers).float()
 
@@ -175,41 +245,75 @@ def _labels(path: Path, name: str, column: "pd.Series", task: str) -> dict[str, 
     classes = sorted(column.dropna().unique())
     code = {value: i for i, value in enumerate(classes)}
     y = torch.tensor([code.get(value, -1) for value in column])
-    return {"y": y, "labelled": known, "classes": [str(value) for value in classes]}
+    return {"y": y, "labelled": known, "classes": _class_names(classes, some_missing=not bool(known.all()))}
 
 
-def _edges(path: Path, ids: "pd.Index", weight: str | None) -> dict[str, Tensor]:
-    ends, weights = _edge_ends(path, weight)
-    numbers = np.stack([ids.get_indexer(end) for end in ends])
+def _class_names(classes: list[Any], *, some_missing: bool) -> list[str]:
+    """Where a label is missing, pandas turns the integers beside it into floats; their names stay integers."""
+    were_integers = some_missing and all(isinstance(value, float | np.floating) for value in classes)
+    were_integers = were_integers and all(float(value).is_integer() for value in classes)
+    return [str(int(value) if were_integers else value) for value in classes]
+
+
+def _edges(path: Path, ids: _Ids, weight: str | None) -> dict[str, Tensor]:
+    ends, weights = _edge_ends(path, ids, weight)
+    numbers = np.stack([ids.positions(end) for end in ends])
     if (numbers < 0).any():
-        row = int(np.flatnonzero((numbers < 0).any(axis=0))[0])
-        end = next(end[row] for end, number in zip(ends, numbers, strict=True) if number[row] < 0)
+        position = int(np.flatnonzero((numbers < 0).any(axis=0))[0])
+        end = next(end.values[position] for end, found in zip(ends, numbers, strict=True) if found[position] < 0)
         raise DataError(
             f"the edge leads to node {str(end)!r}, which does not exist",
             file=path,
-            row=row + 2,
+            row=row_of(path, position),
             remedy="Remove the edge, or add the node to the node table",
         )
     edge_index = torch.from_numpy(numbers.astype(np.int64))
     edge_index, weights = remove_self_loops(edge_index, weights)
     if weights is None:
-        return {"edge_index": to_undirected(edge_index, num_nodes=len(ids))}
-    edge_index, weights = to_undirected(edge_index, weights, num_nodes=len(ids), reduce="mean")
+        return {"edge_index": to_undirected(edge_index, num_nodes=len(ids.values))}
+    edge_index, weights = to_undirected(edge_index, weights, num_nodes=len(ids.values), reduce="mean")
     return {"edge_index": edge_index, "edge_weight": weights}
 
 
-def _edge_ends(path: Path, weight: str | None) -> tuple[list[Any], Tensor | None]:
+def _edge_ends(path: Path, ids: _Ids, weight: str | None) -> tuple[list[_Ids], Tensor | None]:
+    import pandas as pd
+
     if path.suffix == ".npz":
         return _npz_edges(path)
     table = _read(path)
     if len(table.columns) < 2:
         raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
-    names = ("source", "target") if {"source", "target"} <= set(table.columns) else tuple(table.columns[:2])
+    names = ("source", "target")
+    if not set(names) <= set(table.columns):
+        names = tuple(table.columns[:2])
+        if path.suffix == ".csv":
+            _refuse_edge_as_header(path, ids)
     weight = weight or ("weight" if "weight" in table else None)
     if weight is not None:
-        _require(path, table, weight)
+        _require(path, table, weight, "weight")
     weights = None if weight is None else _numbers(path, weight, table[weight], missing=False)
-    return [table[name].to_numpy() for name in names], weights
+    return [_Ids(path, name, pd.Index(table[name])) for name in names], weights
+
+
+def _refuse_edge_as_header(path: Path, ids: _Ids) -> None:
+    """A first line with a number or the id of a node is an edge, which would be lost if it were taken for names."""
+    row, header = next(csv_rows(path))
+    if any(_is_number(cell) or cell in ids.values for cell in header[:2]):
+        raise DataError(
+            f"the first line ({','.join(header)}) looks like an edge, but must name the columns",
+            file=path,
+            row=row,
+            remedy="Put the line `source,target` (and the name of each further column) before it, or in its place if "
+            "these are names",
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _brings_edges(path: Path) -> bool:
@@ -219,17 +323,16 @@ def _brings_edges(path: Path) -> bool:
         return "edge_index" in arrays.files
 
 
-def _npz_edges(path: Path) -> tuple[list[Any], Tensor | None]:
+def _npz_edges(path: Path) -> tuple[list[_Ids], Tensor | None]:
+    import pandas as pd
+
     with np.load(path, allow_pickle=False) as arrays:
         if "edge_index" not in arrays.files or arrays["edge_index"].ndim != 2 or len(arrays["edge_index"]) != 2:
             raise DataError("there is no array edge_index of shape [2, edges]", file=path, remedy="Save one")
         weights = torch.from_numpy(arrays["edge_weight"]).float() if "edge_weight" in arrays.files else None
-        return list(arrays["edge_index"]), weights
+        return [_Ids(path, None, pd.Index(end)) for end in arrays["edge_index"]], weights
 
 
-def _require(path: Path, table: "pd.DataFrame", column: str) -> None:
+def _require(path: Path, table: "pd.DataFrame", column: str, option: str) -> None:
     if column not in table:
-        known = ", ".join(map(str, table.columns))
-        raise DataError(
-            f"there is no column {column!r}", file=path, remedy=f"The columns are {known}; name one of them"
-        )
+        raise no_such_column(path, column, list(table.columns), option)

@@ -46,7 +46,8 @@ def lanczos(
     Args:
         operator: a symmetric operator, or a function that multiplies `[..., node]` with one (then `start` is needed,
             and gradients are recorded by autograd, since a hand-written one cannot see into the function).
-        start: `[..., node]`, any length but zero; ones where absent (see `lanczosnet.krylov.start`).
+        start: `[..., node]`, any length but zero; ones where absent (see `lanczosnet.krylov.start`). Of several graphs,
+            those where it is zero are left out.
         num_steps: K; graphs with a smaller Krylov space are padded.
         reorthogonalize: two-pass Gram-Schmidt against all earlier vectors; False is the paper's three-term recurrence,
             which loses orthogonality as soon as a Ritz pair converges (its gradient is autograd's, but for batches of

@@ -1,5 +1,6 @@
 """What Lanczos and Arnoldi share before the first step: the start vector, the inner product, the working type."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -44,6 +45,11 @@ def prepare(
         raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
     if isinstance(operator, Operator):
         return _prepare_operator(operator, start, num_steps, segment, working_dtype, num_segments, validate)
+    if not callable(operator):
+        raise TypeError(
+            "Krylov methods take an operator, or a function that multiplies with one, not a "
+            f"{type(operator).__name__}: make an operator of a matrix or a graph with lanczosnet.affinity.adjacency"
+        )
     if start is None:
         raise ValueError("a product function does not say how many nodes there are: pass a start vector")
     return _prepare_function(operator, start, segment, working_dtype, validate)
@@ -107,10 +113,19 @@ def _prepare_function(
 def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None, validate: bool) -> None:
     if dtype not in BREAKDOWN_TOLERANCE:
         raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
-    if validate and not bool(torch.isfinite(start).all()):
-        raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
     if segment is not None and (start.dim() != 1 or segment.shape != start.shape):
         raise ValueError(
             f"segment must name the graph of every node of one operator [node, node], but has shape "
             f"{tuple(segment.shape)} beside a start vector {tuple(start.shape)}; a dense batch needs none"
         )
+    if validate and start.numel():
+        _check_length(start, may_be_zero=segment is not None or start.dim() > 1)
+
+
+def _check_length(start: Tensor, *, may_be_zero: bool) -> None:
+    """One number is read, so that a GPU is waited for once. Of several graphs, a zero start leaves some out."""
+    largest = float(start.detach().double().abs().amax())
+    if not math.isfinite(largest):
+        raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
+    if largest == 0.0 and not may_be_zero:
+        raise ValueError("the start vector is zero, and so is its Krylov space: pass another one, or None for ones")

@@ -24,6 +24,10 @@ class LanczosConv(nn.Module):
     Neither an :math:`\hat L_i` nor a block of the concatenation is ever formed: the weights are folded into the
     K-dimensional space for the long scales and into Horner's rule for the short ones.
 
+    The Ritz pairs are constants: an edge_weight that requires a gradient is refused where there are long scales.
+    Short scales alone have one, and `AdaLanczosConv` differentiates through Lanczos. Weights and pairs of another
+    floating type are converted to that of the layer.
+
     Args:
         in_channels: size of each input.
         out_channels: size of each output.
@@ -40,8 +44,8 @@ class LanczosConv(nn.Module):
         gain: of the first weights, relative to Glorot's.
 
     Shapes:
-        - **input:** node features `(|V|, F_in)`, edge_index `(2, |E|)`, edge_weight `(|E|)` *(optional)*,
-          batch `(|V|)` *(optional)*, edge_type `(|E|)` or `(|E|, T)` *(with edge types)*
+        - **input:** node features `(|V|, F_in)`, edge_index `(2, |E|)`, edge_weight `(|E|)` *(optional; with long
+          scales without a gradient)*, batch `(|V|)` *(optional)*, edge_type `(|E|)` or `(|E|, T)` *(with edge types)*
         - **output:** node features `(|V|, F_out)`
     """
 
@@ -126,21 +130,26 @@ class LanczosConv(nn.Module):
         pairs: RitzPairs | None = None,
     ) -> GraphSpectrum:
         """What `convolve` needs of a graph; make it once where the graph stays the same."""
-        A = adjacency(edge_index, edge_weight, num_nodes=num_nodes, batch=batch)
+        # Not the features' type: under autocast they may be in half precision, where S must not be.
+        A = adjacency(edge_index, edge_weight, num_nodes=num_nodes, batch=batch, dtype=self.weight.dtype)
         S = normalized(A)
         assert isinstance(S, SparseOperator)
         if self.filter is None:
             pairs = None
-        elif pairs is None:
-            pairs = component_ritz_pairs(S.with_values(S.values.detach()), self.num_steps)
-        elif pairs.vectors.shape != (S.num_nodes, self.num_steps):
+        else:
+            refuse_gradient_of_weights(S)
+            pairs = fixed_ritz_pairs(S, self.num_steps) if pairs is None else self._given_pairs(pairs, S)
+        return GraphSpectrum(
+            S, None if pairs is None else spectral_basis(pairs), self._edge_types(edge_index, edge_weight, edge_type, S)
+        )
+
+    def _given_pairs(self, pairs: RitzPairs, S: SparseOperator) -> RitzPairs:
+        if pairs.vectors.shape != (S.num_nodes, self.num_steps):
             raise ValueError(
                 f"these Ritz pairs have vectors of shape {tuple(pairs.vectors.shape)}, but the graph has {S.num_nodes} "
                 f"nodes and the layer {self.num_steps} steps: make them anew from this graph"
             )
-        return GraphSpectrum(
-            S, None if pairs is None else spectral_basis(pairs), self._edge_types(edge_index, edge_weight, edge_type, S)
-        )
+        return _converted(pairs, S.dtype)
 
     def _edge_types(
         self, edge_index: Tensor, edge_weight: Tensor | None, edge_type: Tensor | None, S: SparseOperator
@@ -220,6 +229,27 @@ class LanczosConv(nn.Module):
     def extra_repr(self) -> str:
         scales = f"short_scales={list(self.short_scales)}, long_scales={list(self.long_scales)}"
         return f"{self.in_channels}, {self.out_channels}, {scales}, num_steps={self.num_steps}"
+
+
+def refuse_gradient_of_weights(S: SparseOperator) -> None:
+    """Ritz pairs are constants, so a gradient of the edge weights would lack what reaches them by the long scales."""
+    if S.requires_grad and torch.is_grad_enabled():
+        raise ValueError(
+            "edge_weight requires a gradient, but the Ritz pairs of the long scales are constants, and their part of "
+            "it would be missing: pass edge_weight.detach(), use short scales only (long_scales=()), or differentiate "
+            "through Lanczos with AdaLanczosConv on adaptive_spectrum(S, num_steps)"
+        )
+
+
+def fixed_ritz_pairs(S: SparseOperator, num_steps: int, *, exact_up_to: int | None = None) -> RitzPairs:
+    """The Ritz pairs of every component of S as constants, in the type of S but never found in half precision."""
+    working_dtype = torch.promote_types(S.dtype, torch.float32)
+    fixed = S.with_values(S.values.detach().to(working_dtype))
+    return _converted(component_ritz_pairs(fixed, num_steps, exact_up_to=exact_up_to), S.dtype)
+
+
+def _converted(pairs: RitzPairs, dtype: torch.dtype) -> RitzPairs:
+    return pairs._replace(values=pairs.values.to(dtype), vectors=pairs.vectors.to(dtype))
 
 
 def _filter(name: str, scales: Sequence[float], channels: Sequence[int], positive: bool) -> nn.Module:

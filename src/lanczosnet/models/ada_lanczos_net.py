@@ -155,9 +155,14 @@ class AdaLanczosNet(nn.Module):
             if module is not None:
                 module.reset_parameters()
 
+    @property
+    def _dtype(self) -> torch.dtype:
+        """What the network computes in, and its operators with it."""
+        return self.convolutions[0].weight.dtype  # type: ignore[return-value]
+
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=self._dtype)
         plan = None
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
@@ -187,7 +192,8 @@ class AdaLanczosNet(nn.Module):
         """
         if self.readout is None or not fit_in_blocks(graphs, 1 + self.num_edge_types):
             return None
-        inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
+        everything = all_graphs(graphs)
+        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=self._dtype)
         size = graphs.node_ptr.diff()
         is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):

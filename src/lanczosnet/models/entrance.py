@@ -75,22 +75,32 @@ class GraphInputs(NamedTuple):
 
 
 @torch.compiler.disable
-def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True, by_graph: bool = False) -> GraphInputs:
+def graph_inputs(
+    data: Any,
+    num_edge_types: int = 0,
+    *,
+    validate: bool = True,
+    by_graph: bool = False,
+    dtype: torch.dtype | None = None,
+) -> GraphInputs:
     """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
 
-    Laid out component by component, or graph by graph where `by_graph` says so.
+    Laid out component by component, or graph by graph where `by_graph` says so. Operators and Ritz pairs are of type
+    `dtype`; where absent, of that of the features but never half precision, or with node types of the weights' own.
     """
     x = node_input(data, validate=validate)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
     weight = getattr(data, "edge_weight", None)
+    if dtype is None and x.is_floating_point():
+        dtype = torch.promote_types(x.dtype, torch.float32)
     A = adjacency(
         data.edge_index,
         weight,
         num_nodes=num_nodes,
         batch=batch,
         num_graphs=None if batch is None else num_graphs,
-        dtype=torch.float64 if weight is None and x.dtype == torch.float64 else None,
+        dtype=dtype,
         validate=validate,
     )
     assert isinstance(A, SparseOperator)
@@ -108,7 +118,7 @@ def graph_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True, b
         edge_types=None,
         batch=batch if batch is not None else torch.zeros(num_nodes, dtype=torch.long, device=x.device),
         num_graphs=num_graphs,
-        ritz=_ritz_pairs(data, num_nodes, num_components),
+        ritz=_ritz_pairs(data, num_nodes, num_components, A.dtype),
     )
     return inputs._replace(edge_types=_edge_types(data, num_edge_types, inputs))
 
@@ -151,7 +161,7 @@ def _components(data: Any, A: SparseOperator) -> tuple[Tensor, int]:
     return (is_first.cumsum(0) - 1)[first_node], int(is_first.sum())
 
 
-def _ritz_pairs(data: Any, num_nodes: int, num_components: int) -> tuple[Tensor, Tensor] | None:
+def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
     values, vectors = getattr(data, "ritz_values", None), getattr(data, "ritz_vectors", None)
     if values is None or vectors is None:
         return None
@@ -160,7 +170,7 @@ def _ritz_pairs(data: Any, num_nodes: int, num_components: int) -> tuple[Tensor,
             f"the data carries Ritz pairs of {len(vectors)} nodes and {len(values)} components, but has "
             f"{num_nodes} and {num_components}: apply AddRitzPairs again after changing a graph"
         )
-    return values, vectors
+    return values.to(dtype), vectors.to(dtype)
 
 
 def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:

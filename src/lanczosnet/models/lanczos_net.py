@@ -11,11 +11,12 @@ from lanczosnet.affinity import SparseOperator, normalized
 from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs
-from lanczosnet.krylov import RitzPairs, component_ritz_pairs
+from lanczosnet.krylov import RitzPairs
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.encoder import NodeInput
+from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
@@ -61,7 +62,9 @@ class LanczosNet(nn.Module):
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
-          edge_type `[edge]` or edge_attr `[edge, type]`; the pairs of `AddRitzPairs` are used where they are there
+          edge_type `[edge]` or edge_attr `[edge, type]`; the pairs of `AddRitzPairs` are used where they are there.
+          Weights and pairs are converted to the network's floating type; pairs are constants, so that with long scales
+          an edge_weight that requires a gradient is refused
         - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
     """
 
@@ -135,13 +138,19 @@ class LanczosNet(nn.Module):
         """What may be computed once for every graph of a data set."""
         return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to) if self.needs_pairs else None
 
+    @property
+    def _dtype(self) -> torch.dtype:
+        """What the network computes in, and its operators and pairs with it."""
+        return self.convolutions[0].weight.dtype  # type: ignore[return-value]
+
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=self._dtype)
         S = normalized(inputs.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:
+            refuse_gradient_of_weights(S)
             pairs = self._pairs(inputs, S)
             if inputs.layout is not None:
                 pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
@@ -155,7 +164,8 @@ class LanczosNet(nn.Module):
         num_known = len(self.short_scales) + (0 if self.learns_response else len(self.long_scales))
         if self.readout is None or not fit_in_blocks(graphs, num_known + self.num_edge_types):
             return None
-        inputs = graph_inputs(all_graphs(graphs), self.num_edge_types, validate=validate, by_graph=True)
+        everything = all_graphs(graphs)
+        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=self._dtype)
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
@@ -176,8 +186,7 @@ class LanczosNet(nn.Module):
 
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
         if inputs.ritz is None:
-            fixed = S.with_values(S.values.detach())
-            return component_ritz_pairs(fixed, self.num_steps, exact_up_to=self.exact_up_to)
+            return fixed_ritz_pairs(S, self.num_steps, exact_up_to=self.exact_up_to)
         values, vectors = inputs.ritz
         if values.shape[1] != self.num_steps:
             raise ValueError(

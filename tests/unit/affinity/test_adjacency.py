@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 import torch
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import to_dense_adj
+from torch_geometric.utils import to_dense_adj, to_undirected
 
 from graph_builders import both_ways, path_edges, random_edges, random_weights
 from lanczosnet.affinity import DenseOperator, SparseOperator, adjacency, adjacency_by_type
@@ -222,6 +222,7 @@ class TestByType:
 
 
 EDGES = path_edges(3)
+UNEVEN = torch.tensor([1.0, 2.0, 1.0, 3.0])
 PATH = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
 
 
@@ -236,10 +237,8 @@ def with_entry(row: int, column: int, value: float) -> torch.Tensor:
     [
         pytest.param(("a graph",), {}, "not a str; convert it first", id="not a graph"),
         pytest.param((PATH.to_sparse(),), {}, "tensor of layout torch.sparse_coo; convert", id="torch sparse"),
-        pytest.param(
-            (EDGES[:, :3],), {}, r"nodes 1 and 2 only one points .*to_undirected.*directed=True", id="one way"
-        ),
-        pytest.param((EDGES, torch.tensor([1.0, 2.0, 1.0, 3.0])), {}, r"differ by 1\. Symmetrise", id="weights"),
+        pytest.param((EDGES[:, :3],), {}, "nodes 1 and 2 only one points .* undirected.*to_undirected$", id="one way"),
+        pytest.param((EDGES, UNEVEN), {}, r"differ by 1\. Symmetrise.*to_undirected.*reduce='mean'", id="weights"),
         pytest.param((with_entry(0, 1, 2.0),), {}, r"differ by 1\. Symmetrise them.*\(A \+ A\.mT\) / 2", id="dense"),
         pytest.param((EDGES, torch.tensor([1, 1, torch.nan, 1])), {}, r"entry at \[2\] is nan: drop or", id="nan"),
         pytest.param((with_entry(1, 2, torch.inf),), {}, r"entry at \[1, 2\] is inf: drop or repair", id="dense inf"),
@@ -272,7 +271,19 @@ def test_a_wrong_graph_is_told_what_to_do(arguments, options, message):
         adjacency(*arguments, **options)
 
 
+@pytest.mark.parametrize("edges", [(EDGES[:, :3],), (EDGES, UNEVEN)], ids=["one way", "weights"])
+def test_the_remedy_names_no_option_that_only_some_callers_have(edges):
+    with pytest.raises(ValueError, match="not symmetric") as error:
+        adjacency(*edges)
+    assert "directed=True" not in str(error.value)
+
+
+def test_the_remedy_for_a_one_way_graph_and_for_uneven_weights_works():
+    edges, weights = to_undirected(EDGES[:, :3], torch.ones(3), reduce="mean")
+    assert adjacency(edges, weights).symmetric
+    assert adjacency(*to_undirected(EDGES, UNEVEN, reduce="mean")).dense()[0, 1] == 1.0
+
+
 def test_checks_can_be_turned_off_for_graphs_that_were_checked_before():
-    weights = torch.tensor([1.0, 2.0, 1.0, 3.0])
-    assert adjacency(EDGES, weights, validate=False).dense()[0, 1] == 1.0
+    assert adjacency(EDGES, UNEVEN, validate=False).dense()[0, 1] == 1.0
     assert adjacency(with_entry(0, 1, 2.0), validate=False).dense()[0, 1] == 2.0

@@ -28,7 +28,7 @@ def test_a_path_that_does_not_exist_is_an_error(tmp_path):
 
 
 def test_a_misspelt_option_is_an_error():
-    with pytest.raises(TypeError, match="neighbours"):
+    with pytest.raises(DataError, match=r"without such an option.*neighbours"):
         load("digits", neighbours=3)
 
 

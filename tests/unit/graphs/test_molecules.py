@@ -105,6 +105,13 @@ def test_skipped_rows_are_listed_and_never_shift_the_others(write):
         ("smiles,y\n", r"mine\.csv: the file has no rows"),
         ("", r"mine\.csv: the file has no rows"),
         ("smiles\nC\n", "no target column"),
+        ("smiles,y\nC,1\nN,1e40\n", r"row 3: y is '1e40', which is too large"),
+        ("smiles,a\nCCO,1\n\n\nCCC,2\nC1CC(,3\n", r"mine\.csv, row 6: "),
+        ("smiles,a\nCCO,1\n\nCCC,high\n", r"row 4: a is 'high'"),
+        ("smiles,a\nCCO,1\n\nCCC\n", r"row 4: 1 cells under 2 columns"),
+        ("smiles,a,a\nCCO,1,1\nCCC,2,6\n", r"row 3: two columns are named 'a' and differ: '2' and '6'"),
+        ("name;smiles;logS\nwater;O;1,5\n", r"mine\.csv: the columns are separated by semicolons.*commas"),
+        ("smiles\ty\nO\t1\n", r"mine\.csv: the columns are separated by tabs.*commas"),
     ],
 )
 def test_a_bad_file_is_named_with_row_and_remedy(write, text, message):
@@ -115,6 +122,31 @@ def test_a_bad_file_is_named_with_row_and_remedy(write, text, message):
 def test_a_file_without_a_usable_row_is_an_error(write):
     with pytest.raises(DataError, match=r"mine\.csv: there is no usable row"):
         load(write("smiles,y\nnonsense,1\n"), skip_invalid=True)
+
+
+def test_blank_lines_are_counted_as_rows(write):
+    graphs = load(write("smiles,a\nCCO,1\n\n \nCCC,2\nC1CC(,3\n"), skip_invalid=True)
+    assert graphs.rows.tolist() == [2, 5]
+    assert [row.row for row in graphs.skipped] == [6]
+
+
+def test_a_column_that_is_repeated_with_the_same_values_is_read_as_in_qm8(write):
+    graphs = load(write("smiles,a,b,a\nCCO,1,5,1\nCCC,2,6,2\n"), targets=["b", "a"])
+    assert graphs.y.tolist() == [[5, 1], [6, 2]]
+
+
+def test_a_single_target_may_be_named_without_a_list(write):
+    graphs = load(write("smiles,logS,2020\nC,1,2\n"), targets="logS")
+    assert (graphs.targets, graphs.y.tolist()) == (("logS",), [[1.0]])
+    assert load(write("smiles,logS,2020\nC,1,2\n"), targets=2020).targets == ("2020",)
+
+
+def test_a_column_in_other_capitals_is_recommended(write):
+    path = write("SMILES,logS\nC,1\n")
+    with pytest.raises(DataError, match=r"no column 'smiles'. The columns are SMILES, logS: pass smiles='SMILES' "):
+        load(path, targets=["logS"])
+    with pytest.raises(DataError, match=r"no column 'LOGS'. .*: pass targets=\['logS'\]"):
+        load(path, smiles="SMILES", targets=["LOGS"])
 
 
 def test_a_wrong_column_lists_the_right_ones(write):

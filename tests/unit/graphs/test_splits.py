@@ -182,15 +182,17 @@ def test_a_change_of_one_index_changes_hash_and_equality(graph):
 @pytest.mark.parametrize(
     ("kind", "fraction", "message"),
     [
-        ("unifrom", 0.1, "known are .*20-per-class.*uniform"),
+        ("unifrom", 0.1, "no split 'unifrom'. For toy use `uniform`, .* or `20-per-class`"),
         ("uniform", None, "needs a fraction"),
         ("uniform", 1.5, "needs a fraction"),
         ("public", None, "no public split"),
         ("public", 0.1, "takes no fraction"),
         ("0-per-class", None, "there is no split"),
         ("5-per-class", 0.1, "takes no fraction"),
-        ("scaffold", None, "no scaffolds"),
-        ("uniform", 0.9999, "leaves no"),
+        ("scaffold", None, "for sets of graphs such as molecules, but toy is one graph. Use `uniform`, "),
+        ("random", None, "for sets of graphs such as molecules, but toy is one graph. Use `uniform`, "),
+        ("uniform", 0.9999, "leaves no val items of toy. Use a smaller fraction"),
+        ("3000-per-class", None, "leaves no val items of toy. Use a smaller number than 3000"),
     ],
 )
 def test_a_wrong_request_is_answered(graph, kind, fraction, message):
@@ -199,8 +201,58 @@ def test_a_wrong_request_is_answered(graph, kind, fraction, message):
 
 
 def test_classes_are_needed_for_stratified_splits():
-    with pytest.raises(DataError, match="numbers, not classes"):
+    with pytest.raises(DataError, match=r"numbers, not classes, as labels. Use `uniform`$"):
         split(load("swiss-roll"), "stratified", fraction=0.1)
+    with pytest.raises(DataError, match=r"toy has no labels. Use `uniform`$"):
+        split(Data(num_nodes=9, name="toy"), "20-per-class")
+
+
+@pytest.mark.parametrize("kind", ["public", "uniform", "stratified", "fraction-per-class", "20-per-class"])
+def test_splits_of_nodes_are_refused_for_molecules_and_those_of_graphs_recommended(molecules, kind):
+    with pytest.raises(DataError, match=f"'{kind}' is for the nodes of one graph.*Use `random` or `scaffold`$"):
+        split(molecules, kind)
+
+
+def test_only_splits_that_work_for_the_data_are_recommended(molecules):
+    with pytest.raises(DataError, match=r"For toy use `random` or `scaffold`$"):
+        split(molecules, "unifrom")
+    plain = pack(molecules[:5], name="plain")
+    with pytest.raises(DataError, match=r"plain has no scaffolds.*Use `random`$"):
+        split(plain, "scaffold")
+    with pytest.raises(DataError, match=r"swiss-roll has no public split. Use `uniform`$"):
+        split(load("swiss-roll"), "public")
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "fraction", "remedy"),
+    [
+        (1, "random", None, "It needs at least 3 graphs, and there are 1$"),
+        (2, "scaffold", None, "It needs at least 3 graphs, and there are 2$"),
+        (10, "random", 0.01, "Use a larger fraction$"),
+        (10, "random", 0.99, "Use a smaller fraction$"),
+        (10, "scaffold", None, "Use the split `random`: too many molecules share one scaffold$"),
+    ],
+)
+def test_the_remedy_for_an_empty_part_of_graphs_is_one_that_helps(molecules, size, kind, fraction, remedy):
+    graphs = pack(molecules[:size], scaffold=molecules.scaffold[:size])  # all have one scaffold
+    with pytest.raises(DataError, match=remedy):
+        split(graphs, kind, fraction=fraction)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind", "fraction", "remedy"),
+    [
+        ([0, 1, 0], "uniform", 0.1, "It needs at least 4 nodes with a label, and there are 3$"),
+        ([0, 1, 0, 1], "1-per-class", None, "It needs at least 5 nodes with a label, and there are 4$"),
+        ([0, 1] * 10, "30-per-class", None, "Use a smaller number than 30$"),
+        ([0, 1] * 10, "fraction-per-class", 0.9, "Use a smaller fraction$"),
+        ([0, 1, 2] * 2, "stratified", 0.1, "Use a smaller fraction, or the split `fraction-per-class`$"),
+    ],
+)
+def test_the_remedy_for_an_empty_part_of_nodes_is_one_that_helps(labels, kind, fraction, remedy):
+    data = Data(x=torch.ones(len(labels), 1), y=torch.tensor(labels), name="toy")
+    with pytest.raises(DataError, match=remedy):
+        split(data, kind, fraction=fraction)
 
 
 SCRIPT = """

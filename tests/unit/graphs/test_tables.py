@@ -80,6 +80,75 @@ def test_regression_keeps_numbers_and_masks_missing_ones(write):
     assert torch.equal(data.y.isnan(), ~data.labelled)
 
 
+def test_integer_labels_keep_their_names_when_one_is_missing(write):
+    data = load(write("nodes.csv", "x,label\n1,0\n2,\n3,10\n4,2\n"), k=1)
+    assert data.classes == ["0", "2", "10"]
+    assert data.y.tolist() == [0, -1, 2, 1]
+    assert load(write("nodes.csv", "x,label\n1,0.5\n2,\n3,1\n"), k=1).classes == ["0.5", "1.0"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges"),
+    [
+        ("id,x\n1,1\n2,2\nA,3\n", "source,target\n1,2\n"),
+        ("id,x\n1,1\n2,2\nA,3\n", "source,target\n1,2\n2,1\n"),
+        ("id,x\n01,1\n02,2\nA,3\n", "from,to\n01,02\n"),
+        ("id,x\n01,1\n02,2\n", "from,to\n1,2\n"),
+    ],
+)
+def test_ids_are_compared_in_one_form(write, nodes, edges):
+    data = load(write("nodes.csv", nodes), edges=write("edges.csv", edges))
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_an_unknown_id_among_numbers_is_named(write):
+    edges = write("edges.csv", "source,target\n1,2\n2,A\n")
+    with pytest.raises(DataError, match=r"edges\.csv, row 3: the edge leads to node 'A', which does not exist"):
+        load(write("nodes.csv", "id,x\n1,1\n2,2\n"), edges=edges)
+
+
+@pytest.mark.parametrize("ids", ["1234", "abcd"])
+def test_an_edge_in_the_place_of_the_header_is_refused(write, ids):
+    a, b, c, d = ids
+    nodes = write("nodes.csv", "id,x\n" + "".join(f"{name},1\n" for name in ids))
+    edges = write("edges.csv", f"{a},{b}\n{b},{c}\n{c},{d}\n")
+    with pytest.raises(DataError, match=rf"edges\.csv, row 1: .*\({a},{b}\) .*must name the columns.*source,target"):
+        load(nodes, edges=edges)
+
+
+@pytest.mark.parametrize("header", ["source,target", "from,to", "Node 1,Node 2", "u,v"])
+def test_any_names_do_as_header_of_an_edge_list(write, header):
+    nodes = write("nodes.csv", "id,x\n1,1\n2,2\n3,3\n")
+    data = load(nodes, edges=write("edges.csv", f"{header}\n1,2\n2,3\n"))
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+def test_a_node_called_like_a_column_is_no_edge_if_the_columns_are_source_and_target(write):
+    nodes = write("nodes.csv", "id,x\nsource,1\ntarget,2\n")
+    data = load(nodes, edges=write("edges.csv", "source,target\ntarget,source\n"))
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        ("id,x\na,1\n\n\nb,tall\n", EDGES, r"nodes\.csv, row 5: x is 'tall'"),
+        ("\nid,x\na,1\n  \na,2\n", EDGES, r"nodes\.csv, row 5: node id 'a' stands there a second time"),
+        ("id,x\na,1\nb,2\n", "source,target\na,b\n\na,z\n", r"edges\.csv, row 4: the edge leads to node 'z'"),
+        ('id,x\n"a\n\nb",1\n\nc,tall\n', EDGES, r"nodes\.csv, row 4: x is 'tall'"),
+    ],
+)
+def test_blank_lines_are_counted_as_rows(write, nodes, edges, message):
+    with pytest.raises(DataError, match=message):
+        load(write("nodes.csv", nodes), edges=write("edges.csv", edges))
+
+
+def test_a_single_feature_may_be_named_without_a_list(write):
+    data = load(write("nodes.csv", "height,2020,y\n1,5,0\n2,6,1\n"), features="height", k=1)
+    assert (data.x.tolist(), data.features) == ([[1], [2]], ["height"])
+    assert load(write("nodes.csv", "height,2020,y\n1,5,0\n2,6,1\n"), features=2020, k=1).features == ["2020"]
+
+
 def test_labels_may_be_absent_altogether(write):
     assert "y" not in load(write("nodes.csv", "a,b\n1,2\n3,4\n"), k=1)
 
@@ -109,6 +178,15 @@ def test_labels_may_be_absent_altogether(write):
         ("x,y\n", None, {}, r"nodes\.csv: there is no usable row"),
         ("", None, {}, r"nodes\.csv: the table cannot be read"),
         ("x\n1\n2\n", None, {}, r"2 rows cannot have 10 neighbours"),
+        ("x\n1\n1e40\n", None, {}, r"nodes\.csv, row 3: x is '1e\+40', which is too large"),
+        ("x,y\n1,1\n2,-1e39\n", None, {"task": "regression"}, r"row 3: y is '-1e\+39', which is too large"),
+        ("x;y\n1;2,5\n", None, {}, r"nodes\.csv: the columns are separated by semicolons.*commas"),
+        ("x\ty\n1\t2\n", None, {}, r"nodes\.csv: the columns are separated by tabs.*commas"),
+        (NODES, "source;target\na;b\n", {}, r"edges\.csv: the columns are separated by semicolons"),
+        (NODES, "source,target\na,b,1\n", {}, r"edges\.csv, row 2: 3 cells under 2 columns"),
+        (NODES, EDGES, {"label": "Label"}, r"no column 'Label'. The columns are .*: pass label='label'"),
+        (NODES, EDGES, {"features": "Width"}, r"no column 'Width'. .*: pass features=\['width'\]"),
+        ("name,SMILES,y\nwater,O,1\n", None, {}, r"nodes\.csv: the column 'SMILES' .* pass smiles='SMILES'"),
     ],
 )
 def test_a_bad_table_is_named_with_row_and_remedy(write, nodes, edges, options, message):

@@ -61,7 +61,8 @@ def test_the_bound_looks_at_one_graph():
 
 def test_the_bound_of_a_zero_start_is_the_whole_norm(device):
     operator = random_operator(6, torch.float64, device)
-    report = error_bound(operator, lanczos(operator, torch.zeros(6, dtype=torch.float64, device=device), 3))
+    zero = torch.zeros(6, dtype=torch.float64, device=device)
+    report = error_bound(operator, lanczos(operator, zero, 3, validate=False))
     norm = float(torch.linalg.matrix_norm(operator.dense()))
     assert report.error == pytest.approx(norm)
     assert report.projection_error == pytest.approx(norm)

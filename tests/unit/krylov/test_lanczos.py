@@ -19,7 +19,7 @@ from graph_builders import (
     tolerance,
 )
 from lanczosnet.affinity import DenseOperator, adjacency, laplacian, normalized, random_walk
-from lanczosnet.krylov import lanczos, ritz, setup, small_graph, start, tridiagonal_matrix
+from lanczosnet.krylov import arnoldi, lanczos, ritz, setup, small_graph, start, tridiagonal_matrix
 from waiting import Waits
 
 COLLAPSED = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -268,7 +268,7 @@ class TestTraps:
             assert torch.isfinite(result.basis).all()
             assert not result.diagonal[0].any()
         single = random_operator(4, dtype, device)
-        alone = lanczos(single, torch.zeros(4, dtype=dtype, device=device), 3)
+        alone = lanczos(single, torch.zeros(4, dtype=dtype, device=device), 3, validate=False)
         assert int(alone.steps) == 0
         assert not alone.basis.any()
 
@@ -448,9 +448,9 @@ class TestSmallGraphs:
     @pytest.mark.parametrize("vector", [torch.zeros(6), torch.ones(6), torch.arange(6.0)])
     def test_breaks_down_where_the_torch_iteration_does(self, vector, dtype, monkeypatch):
         operator = normalized(adjacency(complete_edges(6), dtype=dtype))
-        fast = lanczos(operator, vector, 5)
+        fast = lanczos(operator, vector, 5, validate=False)
         monkeypatch.setattr(small_graph, "MOST_NODES", 0)
-        assert_same(fast, lanczos(operator, vector, 5), dtype)
+        assert_same(fast, lanczos(operator, vector, 5, validate=False), dtype)
 
     def test_gradients_are_the_same(self, monkeypatch):
         operator = random_operator(12, torch.float64, torch.device("cpu"))
@@ -479,6 +479,8 @@ OPERATOR = random_operator(5, torch.float32, torch.device("cpu"))
         ((OPERATOR, torch.ones(4)), {}, r"must have shape \(5,\), but has \(4,\)"),
         ((OPERATOR, torch.ones(5, 1)), {}, r"must have shape \(5,\), but has \(5, 1\)"),
         ((OPERATOR, torch.full((5,), torch.nan)), {}, "not finite: repair the features"),
+        ((OPERATOR, torch.zeros(5)), {}, "start vector is zero.*pass another one, or None for ones"),
+        ((OPERATOR.product, torch.zeros(5)), {}, "start vector is zero"),
         ((OPERATOR.to(torch.bfloat16), torch.ones(5)), {}, r"not torch\.bfloat16: convert with"),
         ((OPERATOR,), {"segment": torch.zeros(4).long()}, r"segment must name the graph of every node.*\(4,\)"),
         ((OPERATOR.padded(),), {"segment": torch.zeros(1, 5).long()}, "a dense batch needs none"),
@@ -487,6 +489,28 @@ OPERATOR = random_operator(5, torch.float32, torch.device("cpu"))
 def test_a_wrong_argument_is_told_what_to_do(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         lanczos(*arguments, **options)
+
+
+@pytest.mark.parametrize("method", [lanczos, arnoldi])
+@pytest.mark.parametrize("start", [None, torch.ones(5)], ids=["no start", "start"])
+def test_a_matrix_that_is_no_operator_is_told_how_to_become_one(method, start):
+    matrix = OPERATOR.dense()
+    with pytest.raises(TypeError, match=r"not a Tensor: make an operator .*lanczosnet\.affinity\.adjacency"):
+        method(matrix, start, 3)
+    assert int(method(adjacency(matrix), start, 3).steps) == 3
+
+
+def test_graphs_with_a_zero_start_are_left_out_even_if_all_are():
+    operator = ragged_operator(torch.float64, torch.device("cpu"), sizes=(4, 4))
+    assert lanczos(operator, torch.zeros(8, dtype=torch.float64), 3).steps.tolist() == [0, 0]
+    assert lanczos(operator.padded(), torch.zeros(2, 4, dtype=torch.float64), 3).steps.tolist() == [0, 0]
+
+
+def test_a_start_vector_may_be_a_mask_or_tiny():
+    operator = random_operator(5, torch.float32, torch.device("cpu"))
+    first = torch.arange(5) == 0
+    for vector in (first, first.long(), 1e-60 * first.double()):
+        assert int(lanczos(operator, vector, 3).steps) == 3
 
 
 def test_what_is_not_checked_is_computed_alike_and_nothing_waits_for_a_gpu(dtype):

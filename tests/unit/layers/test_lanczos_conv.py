@@ -8,8 +8,10 @@ from torch_geometric.nn import GCNConv
 
 from graph_builders import generator, random_edges, random_weights
 from lanczosnet.affinity import adjacency, normalized
+from lanczosnet.filters import SpectralTridiagonalFilter
 from lanczosnet.krylov import component_ritz_pairs
-from lanczosnet.layers import LanczosConv
+from lanczosnet.layers import AdaLanczosConv, LanczosConv, adaptive_spectrum
+from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs
 
 
 def features(num_nodes: int, channels: int = 3, seed: int = 0) -> torch.Tensor:
@@ -98,12 +100,100 @@ def test_edge_types_add_one_hop_each(as_flags: bool) -> None:
     torch.testing.assert_close(conv(x, edges, edge_type=edge_type), expected)
 
 
-def test_edge_weights_receive_gradients_through_the_short_scales() -> None:
-    edges = random_edges(8)
+def one_weight_per_pair(edges: torch.Tensor) -> torch.Tensor:
+    """For an edge and its reverse together, so that they stay symmetric when they are changed."""
+    return random_weights(edges)[: edges.shape[1] // 2].requires_grad_()
+
+
+@pytest.mark.parametrize("tied_scales", [False, True])
+def test_edge_weights_have_the_right_gradient_where_there_are_short_scales_only(tied_scales: bool) -> None:
+    edges, x = random_edges(8), features(8).double()
+    conv = LanczosConv(3, 4, [1, 2, 5], [], tied_scales=tied_scales).double()
+    assert torch.autograd.gradcheck(lambda w: conv(x, edges, w.repeat(2)), one_weight_per_pair(edges))
+
+
+@pytest.mark.parametrize("short_scales", [[1, 2], []], ids=["incomplete", "none"])
+def test_with_long_scales_a_gradient_of_edge_weights_is_refused_and_not_incomplete(short_scales: list[int]) -> None:
+    edges, x = random_edges(8), features(8)
     weights = random_weights(edges, dtype=torch.float32).requires_grad_()
-    LanczosConv(3, 4, num_steps=4)(features(8), edges, weights).sum().backward()
-    assert torch.isfinite(weights.grad).all()
-    assert weights.grad.abs().sum() > 0
+    conv = LanczosConv(3, 4, short_scales, [10], num_steps=4)
+    with pytest.raises(ValueError, match=r"constants.*edge_weight\.detach\(\).*long_scales=\(\).*AdaLanczosConv"):
+        conv(x, edges, weights)
+    with pytest.raises(ValueError, match="constants"):
+        conv(x, edges, weights, pairs=component_ritz_pairs(normalized(adjacency(edges)), 4))
+    expected = conv(x, edges, weights.detach())
+    with torch.no_grad():
+        torch.testing.assert_close(conv(x, edges, weights), expected)
+
+
+def test_the_layer_that_the_refusal_names_has_the_whole_gradient_of_edge_weights() -> None:
+    edges, x = random_edges(8), features(8).double()
+    conv = LanczosConv(3, 4, [1, 2], [3, 5], num_steps=4).double()
+    adaptive = AdaLanczosConv(3, 4, SpectralTridiagonalFilter(conv.filter), [1, 2], 2).double()
+    adaptive.load_state_dict(conv.state_dict(), strict=False)
+
+    def convolved(weights: torch.Tensor) -> torch.Tensor:
+        S = normalized(adjacency(edges, weights.repeat(2)))
+        return adaptive(x, adaptive_spectrum(S, 4))
+
+    weights = one_weight_per_pair(edges)
+    assert torch.autograd.gradcheck(convolved, weights)
+    torch.testing.assert_close(convolved(weights), conv(x, edges, weights.detach().repeat(2)))
+
+
+@pytest.mark.parametrize("options", [{}, {"tied_scales": True}, {"inner_activation": torch.tanh}], ids=str)
+def test_gradients_in_double_precision_are_those_of_finite_differences(options: dict) -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(8), features(8).double().requires_grad_()
+    types = edges.sum(0) % 2
+    conv = LanczosConv(3, 2, [1, 2], [3, 5], 4, filter_channels=(6,), num_edge_types=2, **options).double()
+    names, weights = zip(*conv.named_parameters(), strict=True)
+
+    def convolved(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        changed = dict(zip(names, weights, strict=True))
+        return torch.func.functional_call(conv, changed, (x, edges), {"edge_type": types})
+
+    assert torch.autograd.gradcheck(convolved, (x, *weights))
+
+
+@pytest.mark.parametrize("channels", [(3, 8), (8, 3)], ids=["widening", "narrowing"])
+def test_double_precision_in_is_double_precision_out_whatever_weights_and_pairs_are(channels: tuple[int, int]) -> None:
+    torch.manual_seed(0)
+    edges, x = random_edges(12), features(12, channels[0])
+    weights = random_weights(edges, dtype=torch.float32)
+    pairs = component_ritz_pairs(normalized(adjacency(edges, weights)), 5)
+    conv = LanczosConv(*channels, num_steps=5)
+    single, weighted = conv(x, edges), conv(x, edges, weights)
+    conv, x = conv.double(), x.double()
+    torch.testing.assert_close(conv(x, edges), single.double(), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(conv.convolve(x, conv.spectrum(edges)), conv(x, edges))
+    for given in (weights, weights.double()):
+        torch.testing.assert_close(conv(x, edges, given), weighted.double(), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(conv(x, edges, given, pairs=pairs), weighted.double(), atol=1e-4, rtol=1e-4)
+
+
+def test_double_weights_do_not_make_a_single_layer_double() -> None:
+    edges, x = random_edges(12), features(12)
+    conv = LanczosConv(3, 4, num_steps=5)
+    weights = random_weights(edges)
+    torch.testing.assert_close(conv(x, edges, weights), conv(x, edges, weights.float()))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_pairs_are_never_found_in_half_precision(dtype: torch.dtype) -> None:
+    S = normalized(adjacency(random_edges(12))).to(dtype)
+    pairs, expected = fixed_ritz_pairs(S, 5), component_ritz_pairs(S.to(torch.float32), 5)
+    assert pairs.values.dtype == pairs.vectors.dtype == dtype
+    torch.testing.assert_close(pairs.vectors, expected.vectors.to(dtype))
+    torch.testing.assert_close(pairs.values, expected.values.to(dtype))
+
+
+def test_under_autocast_a_spectrum_keeps_its_precision() -> None:
+    conv = LanczosConv(3, 4, num_steps=5)
+    with torch.autocast("cpu", torch.bfloat16):
+        spectrum = conv.spectrum(random_edges(12))
+        assert torch.isfinite(conv(features(12).bfloat16(), random_edges(12))).all()
+    assert spectrum.operator.dtype == spectrum.basis.values.dtype == torch.float32
 
 
 def test_reset_parameters_draws_new_ones_from_the_seed() -> None:

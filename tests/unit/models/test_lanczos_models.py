@@ -244,6 +244,49 @@ def test_precomputed_pairs_are_used_and_give_the_same() -> None:
     assert not torch.allclose(network(with_pairs), network(batched(graphs)))
 
 
+def in_double(graph: Data) -> Data:
+    return graph.clone().update({"x": graph.x.double()})
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_a_double_network_takes_single_pairs_and_weights(name: str, layout: str, monkeypatch) -> None:
+    monkeypatch.setattr(entrance, "DENSE_UP_TO", 100 if layout == "dense" else 0)
+    network, graph = node_network(name), node_graph()
+    graph.edge_weight = torch.full((graph.num_edges,), 0.5)
+    expected = network(graph).double()
+    network.double()
+    for data in (in_double(graph), AddRitzPairs(6)(in_double(graph))):
+        torch.testing.assert_close(network(data), expected, atol=1e-4, rtol=1e-3)
+
+
+def test_double_weights_do_not_make_a_single_network_double(name: str) -> None:
+    network, graph = node_network(name), node_graph()
+    graph.edge_weight = torch.full((graph.num_edges,), 0.5)
+    expected = network(graph)
+    graph.edge_weight = graph.edge_weight.double()
+    torch.testing.assert_close(network(graph), expected)
+
+
+@pytest.mark.parametrize("name", ["LanczosNet", "AdaLanczosNet"])
+def test_a_double_network_takes_node_types_and_pairs_in_single(name: str) -> None:
+    graphs = [AddRitzPairs(8)(graph) for graph in molecules()]
+    network = graph_network(name)
+    expected = network(batched(graphs)).double()
+    torch.testing.assert_close(network.double()(batched(graphs)), expected, atol=1e-4, rtol=1e-3)
+
+
+def test_with_long_scales_a_gradient_of_edge_weights_is_refused() -> None:
+    graph = node_graph()
+    graph.edge_weight = torch.ones(graph.num_edges, requires_grad=True)
+    for data in (graph, AddRitzPairs(6)(graph.clone())):
+        with pytest.raises(ValueError, match=r"edge_weight requires a gradient.*constants.*detach\(\)"):
+            node_network("LanczosNet")(data)
+        with torch.no_grad():
+            assert node_network("LanczosNet")(data).shape == (90, 3)
+    node_network("LanczosNet", long_scales=())(graph).sum().backward()
+    assert graph.edge_weight.grad.abs().sum() > 0
+
+
 def test_a_molecule_of_several_fragments_is_treated_fragment_by_fragment() -> None:
     first, second = molecule(6), molecule(4, 50)
     joined = Data(

@@ -1,0 +1,60 @@
+"""What all readers of the user's CSV files share: rows as a spreadsheet counts them, and columns by their names."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from lanczosnet.graphs.errors import DataError
+
+LARGEST = float(np.finfo(np.float32).max)  # what is larger would become infinite, as all numbers are kept in float32
+OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+OPTIONS_WITH_SEVERAL = ("targets", "features")
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV with their rows; blank lines hold no record, but are counted."""
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        for row, record in enumerate(csv.reader(stream), start=1):
+            if not _is_blank(record):
+                yield row, record
+
+
+def row_of(path: Path, position: int) -> int:
+    """The row of the record at a position, counted from 0 without the header."""
+    if path.suffix != ".csv":
+        return position + 2  # as if it were a spreadsheet with a header
+    return next(row for row, _ in islice(csv_rows(path), position + 1, None))
+
+
+def check_separator(path: Path, header: Sequence[str]) -> None:
+    for separator, plural in OTHER_SEPARATORS.items():
+        if len(header) == 1 and separator in header[0]:
+            raise DataError(
+                f"the columns are separated by {plural}", file=path, remedy="Save the file with commas between them"
+            )
+
+
+def names_listed(names: str | int | Sequence[str]) -> list[str]:
+    """A single name is one column, not a sequence of letters; the command line reads the name 2020 as a number."""
+    return [str(names)] if isinstance(names, str | int) else list(names)
+
+
+def no_such_column(path: Path, name: str, known: Sequence[str], option: str) -> DataError:
+    """The error for a column that is not there; `option` is what the user names it with."""
+    similar = next((column for column in known if str(column).lower() == str(name).lower()), None)
+    if similar is None:
+        advice = "; name one of them"
+    elif option in OPTIONS_WITH_SEVERAL:
+        advice = f": pass {option}={[similar]!r}, capitals count"
+    else:
+        advice = f": pass {option}={similar!r} (on the command line `--data-set {option}={similar}`), capitals count"
+    columns = ", ".join(map(str, known))
+    return DataError(f"there is no column {name!r}", file=path, remedy=f"The columns are {columns}{advice}")
+
+
+def _is_blank(record: list[str]) -> bool:
+    """As pandas sees it: a line with nothing but spaces is blank, one with an empty cell in quotes is not."""
+    return not record or (len(record) == 1 and record[0].isspace())
