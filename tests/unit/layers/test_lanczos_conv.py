@@ -141,7 +141,9 @@ def test_the_layer_that_the_refusal_names_has_the_whole_gradient_of_edge_weights
     torch.testing.assert_close(convolved(weights), conv(x, edges, weights.detach().repeat(2)))
 
 
-@pytest.mark.parametrize("options", [{}, {"tied_scales": True}, {"inner_activation": torch.tanh}], ids=["plain", "tied", "activated"])
+@pytest.mark.parametrize(
+    "options", [{}, {"tied_scales": True}, {"inner_activation": torch.tanh}], ids=["plain", "tied", "activated"]
+)
 def test_gradients_in_double_precision_are_those_of_finite_differences(options: dict) -> None:
     torch.manual_seed(0)
     edges, x = random_edges(8), features(8).double().requires_grad_()
