@@ -141,10 +141,11 @@ def test_a_process_that_dies_is_told_and_not_waited_for():
 
 @pytest.mark.slow
 def test_processes_end_with_whoever_waits_for_them():
+    others = set(multiprocessing.active_children())
     outcomes = seeds._in_processes(time.sleep, [0, 600], 2, lambda share: None)
     next(outcomes)
     outcomes.close()
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_a_divergence_passes_from_process_to_process():
