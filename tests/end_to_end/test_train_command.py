@@ -181,6 +181,22 @@ def test_changed_data_is_not_mistaken_for_the_training_data(tmp_path):
     assert json.loads(invoke("evaluate", tmp_path / "m", "--data", path, "--json").stdout)["items"] == 40
 
 
+def test_changed_molecules_are_not_mistaken_for_those_of_the_training(tmp_path):
+    pytest.importorskip("rdkit")
+    path = tmp_path / "t.csv"
+
+    def write(texts):
+        path.write_text("smiles,number\n" + "".join(f"{text},{i}\n" for i, text in enumerate(texts)))
+
+    write(SMILES)
+    arguments = ["train", path, *TINY, "--out", tmp_path / "m", "--data-dir", tmp_path / "data"]
+    invoke(*arguments)
+    invoke("evaluate", tmp_path / "m", "--data-dir", tmp_path / "data")
+    write([*SMILES[1:], SMILES[0]])
+    assert "has changed" in str(invoke("evaluate", tmp_path / "m", "--data-dir", tmp_path / "data", expect=1).exception)
+    assert "another run" in str(invoke(*arguments, "--resume", expect=1).exception)
+
+
 def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):
     rows = [f"{i},{i % 7},{i % 2}" for i in range(40)]
     (tmp_path / "t.csv").write_text("a,b,label\n" + "\n".join(rows) + "\n")

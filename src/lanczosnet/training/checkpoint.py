@@ -106,9 +106,11 @@ class CheckpointFile:
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """In which parts a run that was found is another one. Settings that its version had not yet were switched off."""
+    """In which parts a run that was found is another one. Settings that its version had not yet were switched off, and
+    inputs of which nothing is known are taken for the same."""
+    known = {key: value for key, value in own.items() if key != "inputs" or None not in (value, found.get(key))}
     settings = Recipe().settings() | found.get("recipe", {}) if "recipe" in own else None
-    return [key for key in own if own[key] != (settings if key == "recipe" else found.get(key))]
+    return [key for key in known if own[key] != (settings if key == "recipe" else found.get(key))]
 
 
 def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:

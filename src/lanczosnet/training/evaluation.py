@@ -11,7 +11,15 @@ from torch_geometric.data import Data
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.saved import TrainedModel
-from lanczosnet.training.tasks import Classification, fingerprint, is_classification, target_names, targets_of, task_of
+from lanczosnet.training.tasks import (
+    Classification,
+    fingerprint,
+    input_fingerprint,
+    is_classification,
+    target_names,
+    targets_of,
+    task_of,
+)
 
 
 def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
@@ -19,7 +27,8 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
     about, parts = trained.config["data"], trained.config["split"]
     data = load(about["source"], data_dir=data_dir, **about["options"])
     again = split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
-    if again.hash != parts["hash"] or fingerprint(data) != about["targets"]:
+    known_inputs = {about.get("input_hash"), input_fingerprint(data)} - {None}
+    if again.hash != parts["hash"] or fingerprint(data) != about["targets"] or len(known_inputs) > 1:
         raise TrainingError(
             f"{about['source']} has changed since the model was trained, and with it what was trained on. "
             "Pass it with --data to measure on all of it"

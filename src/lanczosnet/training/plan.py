@@ -16,7 +16,7 @@ from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
-from lanczosnet.training.tasks import Task, fingerprint, task_of, with_loss
+from lanczosnet.training.tasks import Task, fingerprint, input_fingerprint, task_of, with_loss
 from lanczosnet.training.together import Outcome, Trial, fit_together
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Prepared:
         return {
             "split": self.split.hash,
             "targets": fingerprint(self.data),
+            "inputs": input_fingerprint(self.data),
             "architecture": self.architecture.described(),
             "recipe": self.recipe.settings(),
             "seed": self.plan.seed,
@@ -192,6 +193,7 @@ def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
             "source": plan.source,
             "options": plan.data_options,
             "targets": fingerprint(prepared.data),
+            "input_hash": input_fingerprint(prepared.data),
             **data_description(prepared.data),
         },
         "split": {"kind": parts.kind, "fraction": parts.fraction, "seed": plan.split_seed, "hash": parts.hash, **sizes},
@@ -205,6 +207,7 @@ def _done(prepared: Prepared, folder: Path) -> Fitted:
     found = {
         "split": config["split"]["hash"],
         "targets": config["data"]["targets"],
+        "inputs": config["data"].get("input_hash"),
         "architecture": config["architecture"],
         "recipe": config["training"]["settings"],
         "seed": config["training"]["seed"],

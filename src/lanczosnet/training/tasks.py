@@ -212,8 +212,23 @@ def is_classification(data: Data | PackedGraphs) -> bool:
 
 
 def fingerprint(data: Data | PackedGraphs) -> str:
-    """Sixteen hex digits that change with the targets. Features and edges may differ by rounding between machines."""
-    return hashlib.sha256(targets_of(data).cpu().contiguous().numpy().tobytes()).hexdigest()[:16]
+    """Sixteen hex digits that change with the targets."""
+    return _digest(targets_of(data))
+
+
+def input_fingerprint(data: Data | PackedGraphs) -> str | None:
+    """The same of the inputs, where they are given exactly: as SMILES, or as a list of edges.
+
+    None where they are numbers: features, and nearest neighbours by them, may differ by rounding between machines.
+    """
+    if isinstance(data, PackedGraphs):
+        return _digest("\n".join(data.about["smiles"])) if "smiles" in data.about else None
+    return None if "neighbours" in data else _digest(data.edge_index)
+
+
+def _digest(content: Tensor | str) -> str:
+    exact = content.encode() if isinstance(content, str) else content.cpu().contiguous().numpy().tobytes()
+    return hashlib.sha256(exact).hexdigest()[:16]
 
 
 def described(task: Task) -> dict[str, Any]:
