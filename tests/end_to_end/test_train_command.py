@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app, main
+from lanczosnet.graphs import load, split
 
 COMMAND = [sys.executable, "-m", "lanczosnet.cli"]
 TINY = ["--set", "epochs=4", "--set", "hidden_channels=8", "--set", "num_layers=1", "--set", "num_steps=5"]
@@ -195,6 +196,17 @@ def test_changed_molecules_are_not_mistaken_for_those_of_the_training(tmp_path):
     write([*SMILES[1:], SMILES[0]])
     assert "has changed" in str(invoke("evaluate", tmp_path / "m", "--data-dir", tmp_path / "data", expect=1).exception)
     assert "another run" in str(invoke(*arguments, "--resume", expect=1).exception)
+
+
+def test_validation_items_without_targets_are_an_error(tmp_path):
+    pytest.importorskip("rdkit")
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,number\n" + "".join(f"{text},1\n" for text in SMILES))
+    unknown = split(load(path, data_dir=tmp_path), "random", seed=0).val.tolist()
+    rows = [f"{text},{'' if i in unknown else i}\n" for i, text in enumerate(SMILES)]
+    path.write_text("smiles,number\n" + "".join(rows))
+    failed = invoke("train", path, *TINY, "--out", tmp_path / "m", "--data-dir", tmp_path, expect=1)
+    assert "no validation item of t has a target" in str(failed.exception)
 
 
 def test_a_table_of_features_is_predicted_by_its_columns(tmp_path):

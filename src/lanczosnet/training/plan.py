@@ -16,7 +16,7 @@ from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.progress import EpochReport, Fitted
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.saved import CONFIG, data_description, read_config, save
-from lanczosnet.training.tasks import Task, fingerprint, input_fingerprint, task_of, with_loss
+from lanczosnet.training.tasks import Task, fingerprint, input_fingerprint, targets_of, task_of, with_loss
 from lanczosnet.training.together import Outcome, Trial, fit_together
 
 if TYPE_CHECKING:
@@ -68,6 +68,10 @@ def prepare(plan: Plan, data_dir: str | Path | None = None) -> Prepared:
     data = load(plan.source, data_dir=data_dir, **plan.data_options)
     parts = split_of(plan, data)
     task = task_of(data, parts.train)
+    if not bool(task.known(targets_of(data)[parts.val]).any()):
+        raise TrainingError(
+            f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
+        )
     settings, options = _told_apart(plan.settings, plan.model)
     chosen = recipe(plan.recipe, task.level, settings)
     task = with_loss(task, chosen.regression_loss)
