@@ -14,6 +14,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+import lanczosnet
 from lanczosnet.cli.app import app, main
 from lanczosnet.graphs import load, split
 
@@ -110,17 +111,27 @@ def test_evaluate_finds_targets_by_name(model, tmp_path):
     assert "there is no column 'length'" in str(missing.exception)
 
 
+def test_evaluate_reads_other_molecules_as_those_of_the_training(tmp_path):
+    pytest.importorskip("rdkit")
+    text = "text,kind\n" + "".join(f"{text},{i % 2}\n" for i, text in enumerate(SMILES))
+    for name in ("t.csv", "u.csv"):
+        (tmp_path / name).write_text(text)
+    options = ["--data-set", "smiles=text", "--data-set", "task=classification"]
+    invoke("train", tmp_path / "t.csv", *TINY, *options, "--out", tmp_path / "m", "--data-dir", tmp_path)
+    facts = invoke("evaluate", tmp_path / "m", "--data", tmp_path / "u.csv", "--data-dir", tmp_path, "--json").stdout
+    assert json.loads(facts)["items"] == len(SMILES)
+
+
 def test_evaluate_finds_features_by_name(tmp_path):
     rows = [(i, i % 7, i % 2) for i in range(40)]
     (tmp_path / "t.csv").write_text("a,b,label\n" + "".join(f"{a},{b},{y}\n" for a, b, y in rows))
     (tmp_path / "u.csv").write_text("b,label,a\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
     (tmp_path / "v.csv").write_text("b,label,c\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
     invoke("train", tmp_path / "t.csv", *TINY, "--data-set", "k=3", "--out", tmp_path / "m")
-    measured = [
-        json.loads(invoke("evaluate", tmp_path / "m", "--data", tmp_path / name, "--data-set", "k=3", "--json").stdout)
-        for name in ("t.csv", "u.csv")
-    ]
-    assert measured[0]["accuracy"] == measured[1]["accuracy"]
+    trained, graphs = lanczosnet.load(tmp_path / "m"), [load(tmp_path / name, k=3) for name in ("t.csv", "u.csv")]
+    (found,), (again,) = (trained.predict(graph).probabilities for graph in graphs)
+    assert not graphs[0].x.equal(graphs[1].x)
+    assert found.equal(again)
     other = invoke("evaluate", tmp_path / "m", "--data", tmp_path / "v.csv", expect=1)
     assert "The model needs a, b" in str(other.exception)
 
@@ -138,7 +149,7 @@ def test_a_table_comes_back_whole(model, tmp_path):
     [
         ("smiles,a,a\nCC,1,2\n", "two columns of t.csv are named 'a'"),
         ("smiles,error\nCC,mine\n", "already has columns named error"),
-        ("smiles,a\nCC,1,2\n", "line 2 of t.csv has 3 cells, but the header 2"),
+        ("smiles,a\n\nCC,1,2\n", "row 3 of t.csv has 3 cells, but the header 2"),
         ("smiles\n", "t.csv has no rows"),
         ("", "t.csv has no rows"),
     ],

@@ -45,10 +45,11 @@ def evaluate(
 
 
 def _columns_of(about: dict[str, Any], targets: Sequence[str], data: str) -> dict[str, Any]:
-    """Of another table of molecules, the columns that the model knows: it may have others."""
+    """Another table of molecules is read as that of the training: its targets, whatever other columns it has."""
     if about["inputs"] != "smiles" or not data.endswith(".csv"):
         return {}
-    return {"targets": list(targets)} | {key: about["options"][key] for key in ("smiles",) if key in about["options"]}
+    same = {key: about["options"][key] for key in ("smiles", "task", "skip_invalid") if key in about["options"]}
+    return {"targets": list(targets)} | same
 
 
 def _text(value: Any) -> str:

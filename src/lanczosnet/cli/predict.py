@@ -2,7 +2,7 @@
 
 import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,26 +107,24 @@ def _unused(trained: "TrainedModel", table: Any) -> list[str]:
 
 def _read(name: str) -> list[Row]:
     """Rows as texts. A row with too few cells has empty ones."""
+    from lanczosnet.graphs.columns import csv_rows, stream_rows
+
     try:
-        if name == "-":
-            return _records(sys.stdin, "the input")
-        with open(name, newline="", encoding="utf-8-sig") as stream:
-            return _records(stream, name)
+        return _records(stream_rows(sys.stdin), "the input") if name == "-" else _records(csv_rows(Path(name)), name)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{name} is not a CSV text file ({error})") from error
 
 
-def _records(stream: Iterable[str], name: str) -> list[Row]:
-    lines = csv.reader(stream)
-    header = next(lines, [])
+def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
+    _, header = next(numbered, (1, []))
     header[:1] = [cell.removeprefix("\ufeff") for cell in header[:1]]  # which a pipe hands on
     for column in header:
         if header.count(column) > 1:
             raise ValueError(f"two columns of {name} are named {column!r}: rename one of them")
     rows = []
-    for cells in filter(None, lines):
+    for row, cells in numbered:
         if any(cells[len(header) :]):
-            raise ValueError(f"line {lines.line_num} of {name} has {len(cells)} cells, but the header {len(header)}")
+            raise ValueError(f"row {row} of {name} has {len(cells)} cells, but the header {len(header)}")
         rows.append(dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=False)))
     if not rows:
         raise ValueError(f"{name} has no rows below its header: there is nothing to predict")

@@ -1,7 +1,7 @@
 """What all readers of the user's CSV files share: rows as a spreadsheet counts them, and columns by their names."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -17,9 +17,14 @@ OPTIONS_WITH_SEVERAL = ("targets", "features")
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The records of a CSV with their rows; blank lines hold no record, but are counted."""
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        for row, record in enumerate(csv.reader(stream), start=1):
-            if not _is_blank(record):
-                yield row, record
+        yield from stream_rows(stream)
+
+
+def stream_rows(stream: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The same of text that is open already, such as standard input."""
+    for row, record in enumerate(csv.reader(stream), start=1):
+        if not _is_blank(record):
+            yield row, record
 
 
 def row_of(path: Path, position: int) -> int:

@@ -29,7 +29,7 @@ from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.models.entrance import GraphInputs, graph_inputs
+from lanczosnet.models.entrance import GraphInputs, graph_inputs, type_of
 from lanczosnet.models.widths import layer_widths
 
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
@@ -155,14 +155,9 @@ class AdaLanczosNet(nn.Module):
             if module is not None:
                 module.reset_parameters()
 
-    @property
-    def _dtype(self) -> torch.dtype:
-        """What the network computes in, and its operators with it."""
-        return self.convolutions[0].weight.dtype  # type: ignore[return-value]
-
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=self._dtype)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
         plan = None
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
@@ -193,7 +188,7 @@ class AdaLanczosNet(nn.Module):
         if self.readout is None or not fit_in_blocks(graphs, 1 + self.num_edge_types):
             return None
         everything = all_graphs(graphs)
-        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=self._dtype)
+        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
         size = graphs.node_ptr.diff()
         is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):

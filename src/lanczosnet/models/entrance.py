@@ -7,7 +7,7 @@ The convolution never crosses components, so components, not graphs, are the uni
 from typing import Any, NamedTuple, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lanczosnet.affinity import (
     BlockLayout,
@@ -72,6 +72,12 @@ class GraphInputs(NamedTuple):
             mask = self.mask
             return mask.new_zeros(*mask.shape, 0, mask.shape[1])
         return self.edge_types.stacked()
+
+
+@torch.compiler.disable
+def type_of(network: nn.Module) -> torch.dtype:
+    """What a network computes in, and its operators and Ritz pairs with it."""
+    return next(network.parameters()).dtype
 
 
 @torch.compiler.disable

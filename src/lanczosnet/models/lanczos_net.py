@@ -20,7 +20,7 @@ from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of
+from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of, type_of
 from lanczosnet.models.widths import layer_widths
 
 
@@ -138,15 +138,10 @@ class LanczosNet(nn.Module):
         """What may be computed once for every graph of a data set."""
         return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to) if self.needs_pairs else None
 
-    @property
-    def _dtype(self) -> torch.dtype:
-        """What the network computes in, and its operators and pairs with it."""
-        return self.convolutions[0].weight.dtype  # type: ignore[return-value]
-
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=self._dtype)
+        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
         S = normalized(inputs.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:
@@ -165,7 +160,7 @@ class LanczosNet(nn.Module):
         if self.readout is None or not fit_in_blocks(graphs, num_known + self.num_edge_types):
             return None
         everything = all_graphs(graphs)
-        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=self._dtype)
+        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
