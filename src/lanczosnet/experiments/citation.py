@@ -23,7 +23,7 @@ PROTOCOLS: dict[str, list[tuple[str, str, float | None]]] = {
         for protocol, kind in (("stratified", "fraction-per-class"), ("balanced", "stratified"))
     },
 }
-FEWEST = 0.0003  # of Pubmed's nodes: two of each class
+FEWEST = 0.0003  # of Pubmed's nodes: two or three of each class
 RUNS = {"paper": 10, "stratified": 100, "balanced": 100}
 PUBLISHED_RUNS = 10
 # Word counts as the files have them, as in Yang et al. (2016), whose pre-processing the paper follows; rows may differ.
