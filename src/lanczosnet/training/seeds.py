@@ -130,13 +130,11 @@ def _in_processes(
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """At once, even in the middle of a run; nothing is left to do where all went well."""
-    workers = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for worker in workers:
+    """At once, even in the middle of a run. The pool's own thread waits for its processes: two would be in each other's
+    way."""
+    for worker in list((pool._processes or {}).values()):
         worker.terminate()
-    for worker in workers:
-        worker.join()
+    pool.shutdown(cancel_futures=True)
 
 
 def _begin(num_threads: int) -> None:
