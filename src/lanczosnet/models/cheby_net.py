@@ -26,6 +26,7 @@ class ChebyNet(EdgeNetwork):
         out_channels: classes or targets.
         num_layers: graph convolutions.
         polynomial_order: the highest k (PyG's `K` counts the terms, one more).
+        initial_gain: of the first weights, relative to Glorot's.
         **common: as in `CommonOptions`.
     """
 
@@ -37,6 +38,7 @@ class ChebyNet(EdgeNetwork):
         num_layers: int = 2,
         *,
         polynomial_order: int = 5,
+        initial_gain: float = 1.0,
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, **common)
@@ -44,7 +46,13 @@ class ChebyNet(EdgeNetwork):
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
         num_terms = self.num_terms = polynomial_order + 1
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(ScaledChebConv(*width, K=num_terms), *width, self.num_edge_types, num_terms=num_terms)
+            WithEdgeTypes(
+                ScaledChebConv(*width, K=num_terms),
+                *width,
+                self.num_edge_types,
+                num_terms=num_terms,
+                gain=initial_gain,
+            )
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 

@@ -29,6 +29,7 @@ class GraphSAGE(EdgeNetwork):
         num_layers: graph convolutions.
         num_neighbors: neighbours sampled per node; all of them where there are fewer.
         normalize: scale hidden rows to length one.
+        initial_gain: of the first weights, relative to Glorot's.
         **common: as in `CommonOptions`.
     """
 
@@ -41,6 +42,7 @@ class GraphSAGE(EdgeNetwork):
         *,
         num_neighbors: int = 500,
         normalize: bool = True,
+        initial_gain: float = 1.0,
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, **common)
@@ -49,7 +51,9 @@ class GraphSAGE(EdgeNetwork):
         self.num_neighbors = num_neighbors
         self.normalize = normalize
         self.convolutions = nn.ModuleList(
-            WithEdgeTypes(SAGEConv(*width), *width, self.num_edge_types, num_terms=2, aggregation="mean")
+            WithEdgeTypes(
+                SAGEConv(*width), *width, self.num_edge_types, num_terms=2, aggregation="mean", gain=initial_gain
+            )
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 

@@ -397,3 +397,13 @@ def test_mpnn_with_messages_of_the_sender_is_ggnn(aggregation: str) -> None:
     assert torch.equal(mpnn(data), ggnn(data))
     with pytest.raises(RuntimeError, match="size mismatch"):
         MPNN(NUM_NODE_TYPES, 8, 3, **options).load_state_dict(mpnn.state_dict())
+
+
+@pytest.mark.parametrize("kind", [ChebyNet, GraphSAGE])
+def test_the_initial_gain_scales_the_first_weights(kind: type) -> None:
+    networks = []
+    for gain in (1.0, 0.1):
+        torch.manual_seed(3)
+        networks.append(kind(4, 8, 3, initial_gain=gain))
+    for plain, small in zip(*(network.parameters() for network in networks), strict=True):
+        torch.testing.assert_close(small, 0.1 * plain if plain.dim() == 2 else plain)
