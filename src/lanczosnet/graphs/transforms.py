@@ -22,6 +22,8 @@ class AddRitzPairs(BaseTransform):
         start: the start vector: "ones", the "mean" of each node's features, or "random" from `seed`.
         seed: of the random start vector: same seed, same values.
         exact_up_to: components of up to so many nodes are decomposed in place of it; `num_steps` by default.
+        search_steps: Lanczos steps to find the pairs, of which those of largest modulus are kept (an implicit restart);
+            `num_steps` by default.
     """
 
     def __init__(
@@ -30,6 +32,7 @@ class AddRitzPairs(BaseTransform):
         start: Literal["ones", "mean", "random"] = "ones",
         seed: int = 0,
         exact_up_to: int | None = None,
+        search_steps: int | None = None,
     ) -> None:
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
@@ -39,13 +42,15 @@ class AddRitzPairs(BaseTransform):
         self.start = start
         self.seed = seed
         self.exact_up_to = exact_up_to
+        self.search_steps = search_steps
 
     def forward(self, data: Data) -> Data:
         S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
         assert isinstance(S, SparseOperator)
         component, num_components = connected_components(S)
         first_vector = self._start_vector(data, S)
-        pairs = component_ritz_pairs(S, self.num_steps, first_vector, exact_up_to=self.exact_up_to)
+        bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+        pairs = component_ritz_pairs(S, self.num_steps, first_vector, **bounds)
         nodes = torch.arange(S.num_nodes, device=S.device)
         first = torch.full((num_components,), S.num_nodes, device=S.device)
         first = first.scatter_reduce(0, component, nodes, "amin")

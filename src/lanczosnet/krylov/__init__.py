@@ -7,7 +7,7 @@ from lanczosnet.krylov.components import component_ritz_pairs
 from lanczosnet.krylov.error import ErrorBound, approximation_error, error_bound
 from lanczosnet.krylov.functions import Powers, matrix_function
 from lanczosnet.krylov.lanczos import Tridiagonalization, lanczos
-from lanczosnet.krylov.ritz import RitzPairs, matrix_powers, ritz, tridiagonal_matrix
+from lanczosnet.krylov.ritz import RitzPairs, leading, matrix_powers, ritz, tridiagonal_matrix
 
 __all__ = [
     "ErrorBound",
@@ -21,6 +21,7 @@ __all__ = [
     "component_ritz_pairs",
     "error_bound",
     "lanczos",
+    "leading",
     "matrix_function",
     "matrix_powers",
     "ritz",

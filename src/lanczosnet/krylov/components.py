@@ -10,29 +10,36 @@ from torch import Tensor
 from lanczosnet.affinity import SparseOperator, block_layout, connected_components, dense_blocks
 from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.lanczos import lanczos
-from lanczosnet.krylov.ritz import RitzPairs, eigh_of_leading, ritz
+from lanczosnet.krylov.ritz import RitzPairs, checked_search_steps, eigh_of_leading, leading, ritz
 
 
 def component_ritz_pairs(
-    operator: SparseOperator, num_pairs: int = 20, start: Tensor | None = None, *, exact_up_to: int | None = None
+    operator: SparseOperator,
+    num_pairs: int = 20,
+    start: Tensor | None = None,
+    *,
+    exact_up_to: int | None = None,
+    search_steps: int | None = None,
 ) -> RitzPairs:
     """Up to `num_pairs` pairs per connected component: all of them, exactly, where it has no more nodes than that.
 
     Larger components get those of `num_pairs` Lanczos steps from `start` (ones where absent). Not differentiable.
     `exact_up_to` is another bound for the former, at most `num_pairs`; with 0 Lanczos is run on all components.
+    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept.
     """
     if num_pairs < 1:
         raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
     exact_up_to = num_pairs if exact_up_to is None else exact_up_to
     if not 0 <= exact_up_to <= num_pairs:
         raise ValueError(f"exact_up_to is {exact_up_to}, but there is room for 0 to {num_pairs} pairs of a component")
+    search_steps = checked_search_steps(search_steps, num_pairs)
     with torch.no_grad():
         segment, count = connected_components(operator)
         size = torch.bincount(segment, minlength=count)
         is_small = size <= exact_up_to
         start = start_vectors.ones(operator) if start is None else start
         # A zero start vector leaves the small components out of the iteration.
-        large = ritz(lanczos(operator, start * ~is_small[segment], num_pairs, segment=segment))
+        large = leading(ritz(lanczos(operator, start * ~is_small[segment], search_steps, segment=segment)), num_pairs)
         values, vectors = large.values, large.vectors
         if bool(is_small.any()):
             layout = block_layout(segment, count, keep=is_small)

@@ -39,6 +39,35 @@ def ritz(result: Tridiagonalization) -> RitzPairs:
     return RitzPairs(values, vectors, result.steps, result.segment)
 
 
+def checked_search_steps(search_steps: int | None, num_pairs: int) -> int:
+    """How many Lanczos steps are run to find so many pairs: as many where nothing else is said."""
+    if search_steps is None:
+        return num_pairs
+    if search_steps < num_pairs:
+        raise ValueError(
+            f"search_steps is {search_steps}, but {num_pairs} pairs need at least as many Lanczos steps: raise it, or "
+            "leave it out"
+        )
+    return search_steps
+
+
+def leading(pairs: RitzPairs, num_pairs: int) -> RitzPairs:
+    """The `num_pairs` pairs of largest modulus of every graph, or all that it has.
+
+    They are those of `num_pairs` Lanczos steps from another start vector, which has no share in what is left out: an
+    implicit restart with exact shifts (Sorensen, SIAM J. Matrix Anal. Appl. 1992).
+    """
+    if num_pairs >= pairs.values.shape[-1]:
+        return pairs
+    place = torch.arange(pairs.values.shape[-1], device=pairs.values.device)
+    modulus = pairs.values.abs().masked_fill(place >= pairs.rank.unsqueeze(-1), -1.0)  # padding comes last
+    chosen = modulus.topk(num_pairs, -1).indices.sort(-1).values
+    of_node = chosen.unsqueeze(-2) if pairs.segment is None else chosen[pairs.segment]
+    shape = (*pairs.vectors.shape[:-1], chosen.shape[-1])
+    vectors = pairs.vectors.gather(-1, of_node.expand(shape))
+    return RitzPairs(pairs.values.gather(-1, chosen), vectors, pairs.rank.clamp(max=num_pairs), pairs.segment)
+
+
 def eigh_of_leading(matrix: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenpairs, falling, of the leading size x size block of zero-padded symmetric matrices `[..., n, n]`.
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from lanczosnet.affinity import BlockLayout, DenseOperator, Operator, SparseOperator, block_layout, dense_blocks
 from lanczosnet.affinity.blocks import BlockEntries, block_entries
 from lanczosnet.filters import Scales, power_filter, power_sum
-from lanczosnet.krylov import lanczos, tridiagonal_matrix
+from lanczosnet.krylov import Tridiagonalization, lanczos, leading, ritz, tridiagonal_matrix
+from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.krylov.setup import working_type
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 from lanczosnet.layers.blocks import BlockOperators, block_convolution
@@ -95,6 +96,7 @@ def adaptive_spectrum(
     *,
     start: Tensor | None = None,
     exact_up_to: int | None = None,
+    search_steps: int | None = None,
     component: Tensor | None = None,
     num_components: int = 1,
     reorthogonalize: bool = True,
@@ -112,6 +114,8 @@ def adaptive_spectrum(
         start: the Lanczos start vector; ones where absent.
         exact_up_to: the most nodes of a graph (dense) or component (sparse) that is kept exactly; K where absent, and
             0 for the published path, which runs Lanczos on everything.
+        search_steps: run so many Lanczos steps, keep the `num_steps` Ritz pairs of largest modulus; a single pair has
+            no gradient where Ritz values meet: only where nothing of S is learned.
         component: the component of every node of a sparse operator, `[node]`; one component where absent.
         num_components: how many there are.
         reorthogonalize: False is the paper's recurrence.
@@ -119,18 +123,21 @@ def adaptive_spectrum(
         plan: what `component_plan` made of a sparse operator with these edges; made here where absent.
     """
     exact_up_to = num_steps if exact_up_to is None else exact_up_to
-    options = {"num_steps": num_steps, "reorthogonalize": reorthogonalize}
+    steps = checked_search_steps(search_steps, num_steps)
+    if steps > num_steps and operator.requires_grad:
+        raise ValueError("search_steps needs an S of which nothing is learned: leave it out, or raise num_steps")
+    options = {"num_steps": steps, "reorthogonalize": reorthogonalize}
     if isinstance(operator, DenseOperator):
-        cores = _dense_cores(operator, start, exact_up_to, options)
+        cores = _dense_cores(operator, start, exact_up_to, num_steps, options)
     else:
         assert isinstance(operator, SparseOperator)
         plan = component_plan(operator, exact_up_to, component, num_components) if plan is None else plan
-        cores = _sparse_cores(operator, start, plan, options)
+        cores = _sparse_cores(operator, start, plan, num_steps, options)
     return AdaptiveSpectrum(operator, cores, edge_types)
 
 
 def _dense_cores(
-    operator: DenseOperator, start: Tensor | None, exact_up_to: int, options: dict[str, Any]
+    operator: DenseOperator, start: Tensor | None, exact_up_to: int, num_pairs: int, options: dict[str, Any]
 ) -> list[Core]:
     width, num_graphs = operator.num_nodes, operator.shape[0]
     if width <= exact_up_to:
@@ -139,18 +146,18 @@ def _dense_cores(
     is_small = (size <= exact_up_to).to(operator.device)
     small, large = is_small.nonzero().squeeze(1), (~is_small).nonzero().squeeze(1)
     if len(small) == 0:
-        return [_lanczos_core(operator, start, options)]
+        return [_lanczos_core(operator, start, num_pairs, options)]
     cores = [Core(operator.dense()[small], SubsetCoordinates(NodeCoordinates(), small, num_graphs))]
     if len(large):
         mask = None if operator.mask is None else operator.mask[large]
         part = DenseOperator(operator.dense()[large], mask=mask)
-        core = _lanczos_core(part, None if start is None else start[large], options)
+        core = _lanczos_core(part, None if start is None else start[large], num_pairs, options)
         cores.append(core._replace(coordinates=SubsetCoordinates(core.coordinates, large, num_graphs)))
     return cores
 
 
 def _sparse_cores(
-    operator: SparseOperator, start: Tensor | None, plan: ComponentPlan, options: dict[str, Any]
+    operator: SparseOperator, start: Tensor | None, plan: ComponentPlan, num_pairs: int, options: dict[str, Any]
 ) -> list[Core]:
     cores = []
     if plan.small is not None:
@@ -159,25 +166,38 @@ def _sparse_cores(
         start = plan.inside if start is None else start * plan.inside
         dtype = working_type(plan.largest, options["num_steps"], operator.dtype)
         options = options | {"working_dtype": dtype, "validate": False}
-        cores.append(_lanczos_core(operator, start, options, plan))
+        cores.append(_lanczos_core(operator, start, num_pairs, options, plan))
     return cores
 
 
 def _lanczos_core(
-    operator: Operator, start: Tensor | None, options: dict[str, Any], plan: ComponentPlan | None = None
+    operator: Operator,
+    start: Tensor | None,
+    num_pairs: int,
+    options: dict[str, Any],
+    plan: ComponentPlan | None = None,
 ) -> Core:
     if plan is None or plan.num_segments == 1:  # all that is not zero belongs to one component
         operator = operator.without_segments() if isinstance(operator, SparseOperator) else operator
-        result = lanczos(operator, start, **options)
-        return Core(tridiagonal_matrix(result), BasisCoordinates(result.basis))
+        matrix, basis = _compressed(lanczos(operator, start, **options), num_pairs)
+        return Core(matrix, BasisCoordinates(basis))
     assert plan.segment is not None
     result = lanczos(operator, start, segment=plan.segment, num_segments=plan.num_segments, **options)
+    matrix, basis = _compressed(result, num_pairs)
     coordinates: Coordinates
     if plan.places is None:
-        coordinates = RaggedCoordinates(result.basis, plan.segment, plan.num_segments)
+        coordinates = RaggedCoordinates(basis, plan.segment, plan.num_segments)
     else:
-        coordinates = PaddedCoordinates(result.basis, plan.places)
-    return Core(tridiagonal_matrix(result), coordinates)
+        coordinates = PaddedCoordinates(basis, plan.places)
+    return Core(matrix, coordinates)
+
+
+def _compressed(result: Tridiagonalization, num_pairs: int) -> tuple[Tensor, Tensor]:
+    """C and Q: T and the Lanczos vectors or, where more steps were run than are kept, the leading Ritz pairs."""
+    if result.basis.shape[-1] <= num_pairs:
+        return tridiagonal_matrix(result), result.basis
+    pairs = leading(ritz(result), num_pairs)
+    return torch.diag_embed(pairs.values), pairs.vectors
 
 
 class AdaLanczosConv(nn.Module):

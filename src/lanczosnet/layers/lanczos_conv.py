@@ -241,11 +241,14 @@ def refuse_gradient_of_weights(S: SparseOperator) -> None:
         )
 
 
-def fixed_ritz_pairs(S: SparseOperator, num_steps: int, *, exact_up_to: int | None = None) -> RitzPairs:
+def fixed_ritz_pairs(
+    S: SparseOperator, num_steps: int, *, exact_up_to: int | None = None, search_steps: int | None = None
+) -> RitzPairs:
     """The Ritz pairs of every component of S as constants, in the type of S but never found in half precision."""
     working_dtype = torch.promote_types(S.dtype, torch.float32)
     fixed = S.with_values(S.values.detach().to(working_dtype))
-    return _converted(component_ritz_pairs(fixed, num_steps, exact_up_to=exact_up_to), S.dtype)
+    pairs = component_ritz_pairs(fixed, num_steps, exact_up_to=exact_up_to, search_steps=search_steps)
+    return _converted(pairs, S.dtype)
 
 
 def _converted(pairs: RitzPairs, dtype: torch.dtype) -> RitzPairs:

@@ -21,6 +21,7 @@ from lanczosnet.filters import (
 )
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
+from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.adaptive_conv import component_plan
@@ -66,6 +67,7 @@ class AdaLanczosNet(nn.Module):
             False for section 3.3 to the letter, S of the kernel's A alone; nodes without an edge keep theirs.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
+        search_steps: as in `LanczosNet`, for outputs per node of an affinity of which nothing is learned.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
@@ -93,6 +95,7 @@ class AdaLanczosNet(nn.Module):
         kernel_channels: Sequence[int] = (),
         self_loops: bool = True,
         exact_up_to: int | None = None,
+        search_steps: int | None = None,
         start: Literal["ones", "random"] = "ones",
         seed: int = 0,
         reorthogonalize: bool = True,
@@ -120,12 +123,18 @@ class AdaLanczosNet(nn.Module):
         self.exact_up_to = num_steps if exact_up_to is None else exact_up_to
         if tridiagonal_filter != "spectral":
             self.exact_up_to = 0  # filters of entries depend on the basis, which must then be Lanczos'
+        self.search_steps = checked_search_steps(search_steps, num_steps)
         self.self_loops = self_loops
         self.start = start
         self.seed = seed
         self.reorthogonalize = reorthogonalize
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
         self.kernel = GraphKernel(self.encoder.out_channels, kernel_channels)
+        if self.search_steps > num_steps and (self.learns_affinity or readout or tridiagonal_filter != "spectral"):
+            raise ValueError(
+                "search_steps is for outputs per node of an affinity of which nothing is learned, with a spectral "
+                "filter: leave it out, or raise num_steps"
+            )
         last = out_channels if readout is None else hidden_channels
         widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
 
@@ -262,6 +271,7 @@ class AdaLanczosNet(nn.Module):
                 self.num_steps,
                 start=inputs.start,
                 exact_up_to=self.exact_up_to,
+                search_steps=self.search_steps,
                 component=inputs.component,
                 num_components=inputs.num_components,
                 reorthogonalize=self.reorthogonalize,

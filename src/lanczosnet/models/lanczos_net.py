@@ -12,6 +12,7 @@ from lanczosnet.affinity.operator import places_within
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs
+from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
@@ -59,6 +60,8 @@ class LanczosNet(nn.Module):
         tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
         exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
+        search_steps: Lanczos steps that are run to find the `num_steps` pairs; of more, those of largest modulus are
+            kept, and converge (an implicit restart). As many as `num_steps` where absent.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
@@ -93,12 +96,14 @@ class LanczosNet(nn.Module):
         initial_gain: float = 1.0,
         tied_scales: bool = False,
         exact_up_to: int | None = None,
+        search_steps: int | None = None,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
         self.long_scales = tuple(long_scales)
         self.num_steps = num_steps
         self.exact_up_to = exact_up_to
+        self.search_steps = checked_search_steps(search_steps, num_steps)
         self.num_edge_types = num_edge_types
         self.needs_pairs = len(long_scales) > 0
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
@@ -136,7 +141,9 @@ class LanczosNet(nn.Module):
     @property
     def transform(self) -> AddRitzPairs | None:
         """What may be computed once for every graph of a data set."""
-        return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to) if self.needs_pairs else None
+        if not self.needs_pairs:
+            return None
+        return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to, search_steps=self.search_steps)
 
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
@@ -181,7 +188,8 @@ class LanczosNet(nn.Module):
 
     def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
         if inputs.ritz is None:
-            return fixed_ritz_pairs(S, self.num_steps, exact_up_to=self.exact_up_to)
+            bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+            return fixed_ritz_pairs(S, self.num_steps, **bounds)
         values, vectors = inputs.ritz
         if values.shape[1] != self.num_steps:
             raise ValueError(

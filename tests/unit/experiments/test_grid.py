@@ -189,7 +189,7 @@ def test_a_trial_has_other_options_and_keys():
 
 def test_a_recipe_may_have_another_row_for_few_labels():
     rows = {cell.split: cell for cell in citation.grid(recipe="modern", datasets=["cora"], models=["lanczosnet"]).cells}
-    assert rows["public"].options == row("citation", "lanczosnet", "modern").options
+    assert rows["public"].options == row("citation", "lanczosnet", "modern on cora").options
     assert rows["uniform"].options == row("citation", "lanczosnet", "modern, few labels").options
     assert rows["public"].data_options["normalize"]
     assert not rows["uniform"].data_options["normalize"]
@@ -200,6 +200,7 @@ def test_a_recipe_may_have_another_row_for_few_labels():
 def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
     cells = citation.grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
     assert [cell.settings["temperature"] for cell in cells] == [0.3, 0.3, 1.0]
+    assert [cell.options["input_dropout"] for cell in cells] == [0.7, 0.5, 0.5]
     few = row_with("modern", "citation", "lanczosnet", labels="few", dataset="cora")
     assert few is row("citation", "lanczosnet", "modern, few labels")
     own = Row("citation", "lanczosnet", {}, variant="modern, few labels on cora")

@@ -64,6 +64,23 @@ def test_no_more_pairs_are_exact_than_there_is_room_for(bound):
         component_ritz_pairs(disconnected(torch.float64, "cpu")[1], 6, exact_up_to=bound)
 
 
+def test_more_steps_find_better_pairs_and_as_many(dtype, device):
+    ragged, whole = disconnected(dtype, device)
+    pairs, found = component_ritz_pairs(whole, 6), component_ritz_pairs(whole, 6, search_steps=20)
+    assert found.values.shape == (6, 6)
+    assert found.rank.tolist() == pairs.rank.tolist()
+    for index, single in enumerate(single_operators(ragged)):
+        exact = torch.linalg.eigvalsh(single.dense())
+        exact = exact[exact.abs().argsort(descending=True)[:6]].sort(descending=True).values
+        torch.testing.assert_close(found.values[index, : len(exact)], exact, atol=tolerance(dtype, 1024), rtol=0)
+    assert not torch.allclose(pairs.values[4], found.values[4], atol=1e-3)
+
+
+def test_fewer_steps_than_pairs_are_refused():
+    with pytest.raises(ValueError, match="search_steps is 5, but 6 pairs need at least as many Lanczos steps"):
+        component_ritz_pairs(disconnected(torch.float64, "cpu")[1], 6, search_steps=5)
+
+
 def test_components_no_larger_than_the_number_of_pairs_reproduce_s(dtype, device):
     _, whole = disconnected(dtype, device)
     pairs = component_ritz_pairs(whole, 20)

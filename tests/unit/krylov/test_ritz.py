@@ -14,7 +14,7 @@ from graph_builders import (
     tolerance,
 )
 from lanczosnet.affinity import DenseOperator, adjacency, normalized
-from lanczosnet.krylov import lanczos, matrix_powers, ritz, tridiagonal_matrix
+from lanczosnet.krylov import lanczos, leading, matrix_powers, ritz, tridiagonal_matrix
 
 
 @pytest.mark.parametrize("num_steps", [9, 14])
@@ -121,3 +121,45 @@ def test_the_residual_is_no_part_of_t(dtype, device):
     assert result.off_diagonal[-1] > 0
     assert T.shape == (3, 3)
     assert T[2, 1] == T[1, 2] == result.off_diagonal[1]
+
+
+@pytest.mark.parametrize("storage", ["single", "padded", "segments"])
+def test_leading_pairs_are_those_of_largest_modulus_and_fall(storage, dtype, device):
+    ragged = ragged_operator(dtype, device, sizes=(12, 2, 10))
+    operator = ragged.padded() if storage == "padded" else ragged
+    if storage == "single":
+        operator = random_operator(12, dtype, device)
+    pairs = ritz(lanczos(operator, None, 9))
+    few = leading(pairs, 4)
+    assert few.values.shape[-1] == few.vectors.shape[-1] == 4
+    assert few.rank.tolist() == pairs.rank.clamp(max=4).tolist()
+    rows = (few.values.reshape(-1, 4), pairs.values.reshape(-1, 9), pairs.rank.reshape(-1))
+    for kept, found, rank in zip(*rows, strict=True):
+        count = min(int(rank), 4)
+        largest = sorted(found[:rank].tolist(), key=abs)[-count:]
+        assert kept[:count].tolist() == sorted(largest, reverse=True)
+        assert not kept[count:].any()
+    operators = few.values if storage != "segments" else few.values[few.segment]
+    scaled = few.vectors * (operators if storage != "padded" else operators.unsqueeze(-2))
+    projected = (few.vectors * (operator @ few.vectors)).sum(-2)
+    torch.testing.assert_close(projected, (few.vectors * scaled).sum(-2), atol=tolerance(dtype), rtol=0)
+
+
+def test_leading_pairs_are_those_of_fewer_steps_from_a_filtered_start_vector(device):
+    """An implicit restart: the filter's roots are the Ritz values that are left out."""
+    operator = random_operator(60, torch.float64, device)
+    longer = ritz(lanczos(operator, None, 12))
+    kept = leading(longer, 8)
+    start = operator @ torch.zeros(60, dtype=torch.float64, device=device) + 1.0
+    for value in longer.values.tolist():
+        if value not in kept.values.tolist():
+            start = operator @ start - value * start
+    again = ritz(lanczos(operator, start, 8))
+    torch.testing.assert_close(again.values, kept.values, atol=1e-10, rtol=0)
+    torch.testing.assert_close((again.vectors * kept.vectors).sum(0).abs(), torch.ones_like(kept.values))
+    assert not torch.allclose(ritz(lanczos(operator, None, 8)).values, kept.values, atol=1e-3)
+
+
+def test_all_pairs_lead_where_there_are_no_more(dtype, device):
+    pairs = ritz(lanczos(random_operator(9, dtype, device), None, 5))
+    assert leading(pairs, 5) is pairs

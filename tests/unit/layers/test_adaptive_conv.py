@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from graph_builders import generator, path_edges, ragged_operator, random_operator
-from lanczosnet.affinity import adjacency, connected_components, normalized
+from lanczosnet.affinity import adjacency, block_layout, connected_components, normalized
 from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
 from lanczosnet.layers import AdaLanczosConv, adaptive_conv, adaptive_spectrum
 from lanczosnet.layers.adaptive_conv import component_plan
@@ -142,3 +142,29 @@ def test_tied_scales_are_equal_weights(short, num_long) -> None:
     x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)
     assert tied.weight.shape == (1, 2, 3)
     torch.testing.assert_close(tied(x, spectrum), untied(x, spectrum))
+
+
+@pytest.mark.parametrize("exact_up_to", [0, 5])
+def test_padded_ragged_and_dense_components_have_the_same_leading_pairs(
+    monkeypatch: pytest.MonkeyPatch, exact_up_to: int
+) -> None:
+    S, conv = ragged_operator(torch.float64, CPU, sizes=DIFFERENT), convolution()
+    component, count = connected_components(S)
+    x = torch.randn(S.num_nodes, 2, generator=generator(0), dtype=torch.float64)
+    options = {"search_steps": 12, "exact_up_to": exact_up_to}
+    by_component = {"component": component, "num_components": count}
+    outcomes = []
+    for most in (1, 100):
+        monkeypatch.setattr(adaptive_conv, "MOST_PADDING", most)
+        outcomes.append(conv(x, adaptive_spectrum(S, 5, **options, **by_component)))
+    layout = block_layout(component, count)
+    outcomes.append(layout.unpad(conv(layout.pad(x), adaptive_spectrum(S.padded(), 5, **options))))
+    torch.testing.assert_close(outcomes[0], outcomes[1])
+    torch.testing.assert_close(outcomes[0], outcomes[2])
+    assert not torch.allclose(outcomes[0], conv(x, adaptive_spectrum(S, 5, exact_up_to=exact_up_to, **by_component)))
+
+
+def test_a_search_is_refused_where_s_is_learned() -> None:
+    S = random_operator(9, torch.float64, CPU)
+    with pytest.raises(ValueError, match="search_steps needs an S of which nothing is learned"):
+        adaptive_spectrum(S.with_values(S.values.clone().requires_grad_()), 4, search_steps=6)

@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from graph_builders import generator, path_edges, random_edges
+from lanczosnet.affinity import adjacency, normalized
 from lanczosnet.graphs.transforms import AddRitzPairs
 from lanczosnet.krylov import lanczos
 from lanczosnet.models import MODELS, AdaLanczosNet, LanczosNet, entrance, model
@@ -463,6 +464,38 @@ def test_the_initial_gain_scales_the_first_weights_of_the_convolutions(name: str
     torch.manual_seed(3)
     plain.reset_parameters()
     torch.testing.assert_close(small.convolutions[1].weight, 0.1 * plain.convolutions[1].weight)
+
+
+@pytest.mark.parametrize("kind", [LanczosNet, AdaLanczosNet])
+def test_more_steps_in_search_of_the_pairs_are_a_filter_of_the_leading_eigenvalues(kind: type) -> None:
+    """With as many as there are nodes, one layer multiplies with the leading eigenpairs of each component."""
+    data = node_graph()
+    data.x = torch.ones(90, 4)  # the kernel of AdaLanczosNet is then one on every edge, as the graph's own weights
+    torch.manual_seed(0)
+    network = kind(4, 8, 3, 1, short_scales=(), long_scales=(1,), num_steps=6, search_steps=90, spectral_filter="power")
+    S = normalized(adjacency(data.edge_index, num_nodes=90, dtype=torch.float64)).dense()
+    values, vectors = torch.linalg.eigh(S[:70, :70])
+    kept = values.abs().argsort(descending=True)[:6]
+    expected = vectors[:, kept] * values[kept] @ vectors[:, kept].T @ torch.ones(70, 4, dtype=torch.float64)
+    out = network.double()(data.update({"x": data.x.double()}))
+    torch.testing.assert_close(out[:70], expected @ network.convolutions[0].weight[0])
+
+
+def test_the_transform_of_lanczosnet_searches_as_the_network_does() -> None:
+    network = node_network("LanczosNet", search_steps=20)
+    prepared = network.transform(node_graph())
+    torch.testing.assert_close(network(prepared), network(node_graph()))
+    assert not torch.allclose(network(prepared), node_network("LanczosNet")(node_graph()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kernel_channels": (5,)}, {"node_input": "learned"}, {"readout": "mean"}, {"tridiagonal_filter": "entrywise"}],
+    ids=str,
+)
+def test_a_search_is_refused_where_single_pairs_would_need_a_gradient(options: dict) -> None:
+    with pytest.raises(ValueError, match="search_steps is for outputs per node of an affinity of which nothing is"):
+        AdaLanczosNet(4, 8, 3, num_steps=6, search_steps=20, **options)
 
 
 def test_an_affinity_is_learned_where_kernel_or_embedding_have_weights() -> None:
