@@ -112,9 +112,9 @@ _WHY_FEW_LABELS_PUBMED = (
 _WHY_FEWEST_LABELS_PUBMED = (
     "With two or three labels of a class a start may go wrong, and the validation nodes tell. On 60 splits the "
     "validation accuracy is 72.3 % with one start of 200 epochs, 73.6 % with the best of three of 100, a difference of "
-    "1.2 with a standard error of 0.3. On 48 splits the best of five finds 73.0 % of validation nodes and 1,000 others "
-    "together, one of 100 epochs 71.2 %; smaller first weights, less weight decay, a lower threshold or eight starts of "
-    "60 epochs find the same within 0.2. Eight are these five and three more."
+    "1.2 with a standard error of 0.3. On 48 splits the best of five finds 73.0 % of the validation nodes and 1,000 "
+    "others together, one of 100 epochs 71.2 %; smaller first weights, less weight decay, a lower threshold or eight "
+    "starts of 60 epochs find the same within 0.2. Eight are these five and three more."
 )
 
 
