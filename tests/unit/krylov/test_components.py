@@ -134,7 +134,7 @@ def test_pairs_are_found_outside_the_graph_of_autograd(device):
 @pytest.mark.data
 @pytest.mark.slow
 def test_on_cora_components_diffuse_where_one_krylov_space_is_blind(real_data, device):
-    """The error of V R^30 V^T X against S^30 X falls from 0.99 to 0.35."""
+    """The error of V R^30 V^T X against S^30 X falls from 0.99 to 0.35, and further with more steps."""
     features, edges = planetoid(real_data, "cora")
     X = features.to(device)
     S = normalized(adjacency(edges.to(device), num_nodes=len(X)))
@@ -153,3 +153,4 @@ def test_on_cora_components_diffuse_where_one_krylov_space_is_blind(real_data, d
     blind = ritz(lanczos(S, start.random(S, torch.Generator().manual_seed(0)), 20))
     assert relative_error(diffused(blind), exact) > 0.9
     assert relative_error(diffused(component_ritz_pairs(S, 20)), exact) < 0.36
+    assert relative_error(diffused(component_ritz_pairs(S, 20, search_steps=60)), exact) < 0.30
