@@ -155,6 +155,7 @@ MISTAKES = [
     (["citation", "--seeds", "many"], 2, "neither a number of seeds"),
     (["qm8", "--seeds", "4"], 2, "QM8 has 3 seeds"),
     (["citation", "--recipe", "old"], 1, "known are paper, modern"),
+    (["citation", "--from", "lines.jsonl", "--recipe", "old"], 1, "known are paper, modern"),
     (["citation", "--set", "epohcs=3"], 1, "no setting 'epohcs'"),
     (["citation", "--format", "html"], 2, "none of text, markdown"),
     (["citation", "--shard", "9/8"], 1, "shard 9/8 does not exist"),

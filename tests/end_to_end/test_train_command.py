@@ -296,6 +296,28 @@ def test_a_model_is_replaced_only_on_demand(tmp_path):
     invoke(*arguments, "--resume", "--seed", "1")
 
 
+def test_an_interrupted_run_is_begun_anew_on_demand_only(tmp_path):
+    arguments = ["train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path]
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"of a run that was killed")
+    assert "holds a run that was interrupted" in str(invoke(*arguments, expect=1).exception)
+    invoke(*arguments, "--overwrite")
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+def test_evaluate_finds_the_files_of_the_training_from_another_folder(tmp_path, monkeypatch):
+    rows = [f"{node},{node % 3},{node % 2}" for node in range(20)]
+    (tmp_path / "nodes.csv").write_text("id,size,kind\n" + "\n".join(rows) + "\n")
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(f"{i},{i + 2}" for i in range(18)) + "\n")
+    monkeypatch.chdir(tmp_path)
+    options = ["--data-set", "edges=edges.csv", "--data-set", "label=kind"]
+    invoke("train", "nodes.csv", *options, *TINY, "--split", "2-per-class", "--out", "model")
+    here = invoke("evaluate", "model", "--json").stdout
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    there = json.loads(invoke("evaluate", tmp_path / "model", "--json").stdout)
+    assert there["accuracy"] == json.loads(here)["accuracy"]
+
+
 def test_tensorboard_on_request(tmp_path):
     pytest.importorskip("tensorboard")
     invoke("train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path, "--tensorboard")

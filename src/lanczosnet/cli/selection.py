@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from lanczosnet.cli.options import read_settings
+from lanczosnet.training.recipes import check_name
 
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Grid
@@ -110,6 +111,8 @@ class Selection:
         for option, value in changes.items():
             if value:
                 raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
+        if self.recipe is not None:
+            check_name(self.recipe)
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:

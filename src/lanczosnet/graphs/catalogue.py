@@ -87,7 +87,7 @@ def _loaded(
 ) -> "Data | PackedGraphs":
     if not isinstance(source, str | Path):
         return _late("objects", "data_objects")(source, **options)
-    if str(source).lower() in CATALOGUE:
+    if is_known(source):
         known = entry(str(source))
         where = {"data_dir": data_dir} if known.files else {}
         return known.loader(**where, **options)
@@ -102,9 +102,14 @@ def _loaded(
     return _late("tables", "node_table")(path, **options)
 
 
+def is_known(source: str | Path) -> bool:
+    """Whether it is the name of a data set, and else that of a file."""
+    return str(source).lower() in CATALOGUE
+
+
 def check_exists(source: str | Path) -> None:
     """A wrong name or path is an error that lists the names; costs nothing."""
-    if str(source).lower() not in CATALOGUE and not Path(source).expanduser().exists():
+    if not is_known(source) and not Path(source).expanduser().exists():
         raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
 
 

@@ -21,11 +21,17 @@ from lanczosnet.training.tasks import (
     task_of,
 )
 
+FILES = {"edges"}  # options of data that name one
+
 
 def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
-    """The data that a model was trained on and the items of a part of its split; changed data is an error."""
+    """The data that a model was trained on and the items of a part of its split; changed data is an error.
+
+    Files that are not here are looked for in the folder that the training was started in.
+    """
     about, parts = trained.config["data"], trained.config["split"]
-    data = load(about["source"], data_dir=data_dir, **about["options"])
+    options = about["options"] | {key: _found(about, about["options"][key]) for key in FILES & about["options"].keys()}
+    data = load(_found(about, about["source"]), data_dir=data_dir, **options)
     again = split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
     known_inputs = {about.get("input_hash"), input_fingerprint(data)} - {None}
     if again.hash != parts["hash"] or fingerprint(data) != about["targets"] or len(known_inputs) > 1:
@@ -34,6 +40,11 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
             "Pass it with --data to measure on all of it"
         )
     return data, getattr(again, part)
+
+
+def _found(about: dict[str, Any], name: str) -> str:
+    there = Path(about.get("folder", ".")) / name  # which is the name itself where that is a whole path
+    return str(there) if not Path(name).exists() and there.exists() else name
 
 
 def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split, load, split
+from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
 from lanczosnet.training.errors import TrainingError
@@ -101,15 +102,15 @@ def run(
 ) -> Fitted:
     """Train, and leave a model directory with a line of metrics per epoch.
 
-    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. If the loss
-    diverges, the best weights so far are saved before the error is raised.
+    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is; without it,
+    a folder with either is refused. If the loss diverges, the best weights so far are saved before the error is raised.
     """
     if done := finished_before(prepared, folder, resume):
         return done
     is_first = fabric is None or fabric.is_global_zero
-    record = Record(prepared, folder, resume=resume, checkpoint_seconds=checkpoint_seconds, writes=is_first)
+    record = Record(prepared, folder, checkpoint_seconds=checkpoint_seconds, writes=is_first)
     if fabric is not None:
-        fabric.barrier()  # no process looks for a checkpoint before the old one is gone
+        fabric.barrier()  # no process writes before all have looked into the folder
     (outcome,) = trained([record], fabric, on_epoch=lambda place, report: on_epoch(report))
     if outcome.error is not None:
         raise outcome.error
@@ -118,11 +119,17 @@ def run(
 
 
 def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | None:
-    """The outcome that lies in the folder, if the run is over; a model that must not be replaced is an error."""
-    if not (folder / CONFIG).exists():
-        return None
-    if not resume:
+    """The outcome that lies in the folder, if the run is over; what must not be replaced is an error."""
+    is_over = (folder / CONFIG).exists()
+    if not resume and is_over:
         raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
+    if not resume and (folder / CHECKPOINT).exists():
+        raise TrainingError(
+            f"{folder} holds a run that was interrupted: go on with --resume, begin anew with --overwrite, or name "
+            "another folder with --out"
+        )
+    if not is_over:
+        return None
     done = _done(prepared, folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # of a run that was killed between its last two steps
     return done
@@ -131,18 +138,14 @@ def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | 
 class Record:
     """What a run leaves in its folder: a line of metrics per epoch, checkpoints, and in the end the model.
 
-    Of several processes that train one network, one `writes`. Without `resume`, what an earlier run left is removed.
+    Of several processes that train one network, one `writes`.
     """
 
-    def __init__(
-        self, prepared: Prepared, folder: Path, *, resume: bool, checkpoint_seconds: float, writes: bool = True
-    ) -> None:
+    def __init__(self, prepared: Prepared, folder: Path, *, checkpoint_seconds: float, writes: bool = True) -> None:
         self.prepared, self.folder, self.writes = prepared, folder, writes
         self._lines: TextIO | None = None  # from the first epoch on: a run that cannot start leaves nothing
         self.network = prepared.architecture.build(prepared.plan.seed)
         self.checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
-        if writes and not resume:
-            self.checkpoint.path.unlink(missing_ok=True)
 
     def __enter__(self) -> "Record":
         return self
@@ -196,6 +199,7 @@ def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
         "data": {
             "source": plan.source,
             "options": plan.data_options,
+            **({} if is_known(plan.source) else {"folder": str(Path.cwd())}),
             "targets": fingerprint(prepared.data),
             "input_hash": input_fingerprint(prepared.data),
             **data_description(prepared.data),

@@ -66,10 +66,14 @@ _CHOICES = {
 
 def recipe(name: str, level: str, settings: Mapping[str, Any] | None = None) -> Recipe:
     """A recipe by name for "node" or "graph" tasks, with some numbers changed; texts are read as numbers."""
-    if name not in RECIPES:
-        raise TrainingError(f"there is no recipe {name!r}; known are {', '.join(RECIPES)}")
+    check_name(name)
     chosen = RECIPES[name][level]
     return replace(chosen, **{key: _read(chosen, key, value) for key, value in (settings or {}).items()})
+
+
+def check_name(name: str) -> None:
+    if name not in RECIPES:
+        raise TrainingError(f"there is no recipe {name!r}; known are {', '.join(RECIPES)}")
 
 
 def _read(chosen: Recipe, key: str, value: Any) -> Any:

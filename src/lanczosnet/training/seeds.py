@@ -84,8 +84,7 @@ def _side_by_side(
     for begin in range(0, len(pending), at_once):
         group = pending[begin : begin + at_once]
         records = [
-            Record(runs[seed], seed_folder(folder, seed), resume=resume, checkpoint_seconds=checkpoint_seconds)
-            for seed in group
+            Record(runs[seed], seed_folder(folder, seed), checkpoint_seconds=checkpoint_seconds) for seed in group
         ]
         outcomes = _trained(records, fabric, on_progress)
         fitted |= {seed: outcome.fitted for seed, outcome in zip(group, outcomes, strict=True)}

@@ -67,6 +67,15 @@ def test_a_run_that_is_interrupted_where_it_begins_anew_does_so(tmp_path, epoch)
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
 
 
+def test_an_interrupted_run_is_not_begun_anew_by_mistake(prepared, tmp_path):
+    interrupted(prepared, tmp_path, 3)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    with pytest.raises(TrainingError, match=r"holds a run that was interrupted: go on with --resume, begin anew with"):
+        run(prepared, tmp_path)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    run(prepared, tmp_path, resume=True)
+
+
 def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(prepared, tmp_path):
     first = run(prepared, tmp_path, resume=True)
     before = (tmp_path / "model.safetensors").stat().st_mtime_ns
