@@ -1,11 +1,13 @@
 """The graph Fourier transform and its inverse (section 2), on Ritz pairs or a full eigenbasis."""
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from lanczosnet.krylov import RitzPairs
+
+LARGE = 512  # nodes of a component whose vectors are worth a product of their own
 
 
 class SpectralBasis(Protocol):
@@ -74,29 +76,67 @@ class PaddedBasis:
 
 
 class RaggedBasis:
-    """Ragged graphs or components, vectors `[node, step]`: V is block-diagonal and kept as a sparse matrix.
+    """Ragged graphs or components, vectors `[node, step]`: V is block-diagonal.
 
-    Gradients reach signals only.
+    Its large blocks are multiplied as the dense matrices that they are, the many small ones together as a sparse one,
+    whose long rows would be slow. Gradients reach signals only.
     """
 
     def __init__(self, pairs: RitzPairs) -> None:
         assert pairs.segment is not None
         exists = _existing(pairs)
-        self.values = pairs.values[exists]
-        frequency = (exists.flatten().cumsum(0) - 1).view_as(exists)
-        node, step = exists[pairs.segment].nonzero(as_tuple=True)
+        is_large = torch.bincount(pairs.segment, minlength=len(exists)) >= LARGE
+        self._large = [_large_block(pairs, component) for component in is_large.nonzero().flatten().tolist()]
+        rest = exists & ~is_large.unsqueeze(1)
+        self.values = torch.cat([*(block.values for block in self._large), pairs.values[rest]])
+        self._sizes = [*(len(block.values) for block in self._large), int(rest.sum())]
+        frequency = (rest.flatten().cumsum(0) - 1).view_as(rest)
+        node, step = rest[pairs.segment].nonzero(as_tuple=True)
         column = frequency[pairs.segment[node], step]
         entries = pairs.vectors.detach()[node, step]
-        shape = (len(pairs.vectors), len(self.values))
+        shape = (len(pairs.vectors), self._sizes[-1])
         self._vectors = csr_matrix(node, column, entries, shape)
         order = torch.argsort(column, stable=True)
         self._transposed = csr_matrix(column[order], node[order], entries[order], (shape[1], shape[0]))
 
     def transform(self, signal: Tensor) -> Tensor:
-        return constant_product(signal, self._transposed, self._vectors)
+        parts = [_dense_product(block.vectors.mT, block.of(signal)) for block in self._large]
+        if self._sizes[-1] or not parts:
+            parts.append(constant_product(signal, self._transposed, self._vectors))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def inverse(self, spectrum: Tensor) -> Tensor:
-        return constant_product(spectrum, self._vectors, self._transposed)
+        *large, rest = spectrum.split(self._sizes)
+        parts = [_dense_product(block.vectors, part) for block, part in zip(self._large, large, strict=True)]
+        if len(parts) == 1 and self._large[0].nodes is None:
+            return parts[0]
+        signal = constant_product(rest, self._vectors, self._transposed)
+        for block, part in zip(self._large, parts, strict=True):
+            assert block.nodes is not None  # there are others beside it
+            signal = signal.index_copy(0, block.nodes, part.to(signal.dtype))
+        return signal
+
+
+class _LargeBlock(NamedTuple):
+    nodes: Tensor | None  # [M]; None for all
+    values: Tensor  # [step]
+    vectors: Tensor  # [M, step]
+
+    def of(self, signal: Tensor) -> Tensor:
+        return signal if self.nodes is None else signal.index_select(0, self.nodes)
+
+
+def _large_block(pairs: RitzPairs, component: int) -> _LargeBlock:
+    assert pairs.segment is not None
+    nodes, rank = (pairs.segment == component).nonzero().squeeze(1), int(pairs.rank[component])
+    vectors = pairs.vectors.detach()[nodes, :rank]
+    return _LargeBlock(None if len(nodes) == len(pairs.vectors) else nodes, pairs.values[component, :rank], vectors)
+
+
+def _dense_product(matrix: Tensor, signal: Tensor) -> Tensor:
+    """In the type of the matrix, which is data, as `constant_product` has it."""
+    with torch.autocast(signal.device.type, enabled=False):
+        return matrix @ signal.to(matrix.dtype)
 
 
 def _existing(pairs: RitzPairs) -> Tensor:

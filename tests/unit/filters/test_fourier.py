@@ -1,8 +1,9 @@
+import pytest
 import torch
 
 from graph_builders import generator, ragged_operator, random_operator, random_vector, tolerance
 from lanczosnet.affinity import adjacency, normalized
-from lanczosnet.filters import fourier_transform, inverse_fourier_transform, spectral_basis
+from lanczosnet.filters import fourier, fourier_transform, inverse_fourier_transform, spectral_basis
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs, lanczos, ritz
 
 
@@ -19,8 +20,11 @@ def test_the_transform_of_a_full_eigenbasis_is_undone_by_its_inverse(dtype, devi
     torch.testing.assert_close(inverse_fourier_transform(pairs, y), x, atol=tolerance(dtype), rtol=0)
 
 
-def test_ragged_pairs_give_the_same_as_the_dense_block_diagonal(dtype, device) -> None:
-    S = ragged_operator(dtype, device)
+@pytest.mark.parametrize("large", [1, 4, 512], ids=["all dense", "some dense", "sparse"])
+@pytest.mark.parametrize("sizes", [(5, 1, 8, 3), (9,)], ids=str)
+def test_ragged_pairs_give_the_same_as_the_dense_block_diagonal(sizes, large, dtype, device, monkeypatch) -> None:
+    monkeypatch.setattr(fourier, "LARGE", large)
+    S = ragged_operator(dtype, device, sizes=sizes)
     pairs = component_ritz_pairs(S, 4)
     x = signal(S.num_nodes, dtype, device)
     basis = spectral_basis(pairs)
@@ -39,12 +43,24 @@ def test_ragged_transforms_keep_only_pairs_that_exist() -> None:
     assert basis.values.shape == (6,)
 
 
-def test_gradients_pass_through_the_ragged_transform_both_ways() -> None:
+@pytest.mark.parametrize("large", [1, 4, 512], ids=["all dense", "some dense", "sparse"])
+def test_gradients_pass_through_the_ragged_transform_both_ways(large, monkeypatch) -> None:
+    monkeypatch.setattr(fourier, "LARGE", large)
     S = ragged_operator(torch.float64, torch.device("cpu"))
     basis = spectral_basis(component_ritz_pairs(S, 4))
     x = signal(S.num_nodes, torch.float64, S.device).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: basis.inverse(basis.transform(x)), (x,))
     assert torch.autograd.gradgradcheck(lambda x: basis.inverse(basis.transform(x)).square(), (x,))
+
+
+@pytest.mark.parametrize("large", [1, 512], ids=["dense", "sparse"])
+def test_autocast_does_not_reach_the_ragged_transform(large, monkeypatch) -> None:
+    monkeypatch.setattr(fourier, "LARGE", large)
+    S = ragged_operator(torch.float32, torch.device("cpu"))
+    basis, x = spectral_basis(component_ritz_pairs(S, 4)), signal(S.num_nodes, torch.float32, S.device)
+    with torch.autocast("cpu", torch.bfloat16):
+        smooth = basis.inverse(basis.transform(x))
+    torch.testing.assert_close(smooth, basis.inverse(basis.transform(x)), rtol=0, atol=0)
 
 
 def test_the_low_rank_product_does_not_depend_on_the_signs_of_the_ritz_vectors() -> None:
