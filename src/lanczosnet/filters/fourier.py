@@ -79,58 +79,77 @@ class RaggedBasis:
     """Ragged graphs or components, vectors `[node, step]`: V is block-diagonal.
 
     Its large blocks are multiplied as the dense matrices that they are, the many small ones together as a sparse one,
-    whose long rows would be slow. Gradients reach signals only.
+    where long rows would be slow. Gradients reach signals only.
     """
 
     def __init__(self, pairs: RitzPairs) -> None:
         assert pairs.segment is not None
         exists = _existing(pairs)
-        is_large = torch.bincount(pairs.segment, minlength=len(exists)) >= LARGE
-        self._large = [_large_block(pairs, component) for component in is_large.nonzero().flatten().tolist()]
-        rest = exists & ~is_large.unsqueeze(1)
-        self.values = torch.cat([*(block.values for block in self._large), pairs.values[rest]])
-        self._sizes = [*(len(block.values) for block in self._large), int(rest.sum())]
+        self._large = _large_blocks(pairs)
+        rest = exists & ~self._large.is_large.unsqueeze(1)
+        self.values = torch.cat([self._large.values, pairs.values[rest]])
+        self._num_rest = len(self.values) - len(self._large.values)
         frequency = (rest.flatten().cumsum(0) - 1).view_as(rest)
         node, step = rest[pairs.segment].nonzero(as_tuple=True)
         column = frequency[pairs.segment[node], step]
         entries = pairs.vectors.detach()[node, step]
-        shape = (len(pairs.vectors), self._sizes[-1])
+        shape = (len(pairs.vectors), self._num_rest)
         self._vectors = csr_matrix(node, column, entries, shape)
         order = torch.argsort(column, stable=True)
         self._transposed = csr_matrix(column[order], node[order], entries[order], (shape[1], shape[0]))
 
     def transform(self, signal: Tensor) -> Tensor:
-        parts = [_dense_product(block.vectors.mT, block.of(signal)) for block in self._large]
-        if self._sizes[-1] or not parts:
+        parts = self._large.transformed(signal)
+        if self._num_rest or not parts:
             parts.append(constant_product(signal, self._transposed, self._vectors))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def inverse(self, spectrum: Tensor) -> Tensor:
-        *large, rest = spectrum.split(self._sizes)
-        parts = [_dense_product(block.vectors, part) for block, part in zip(self._large, large, strict=True)]
-        if len(parts) == 1 and self._large[0].nodes is None:
-            return parts[0]
+        large, rest = spectrum.split([len(self._large.values), self._num_rest])
+        if self._large.are_all:
+            return self._large.inverse(large)
         signal = constant_product(rest, self._vectors, self._transposed)
-        for block, part in zip(self._large, parts, strict=True):
-            assert block.nodes is not None  # there are others beside it
-            signal = signal.index_copy(0, block.nodes, part.to(signal.dtype))
-        return signal
+        if not self._large.vectors:
+            return signal
+        return signal.index_copy(0, self._large.nodes, self._large.inverse(large).to(signal.dtype))
 
 
-class _LargeBlock(NamedTuple):
-    nodes: Tensor | None  # [M]; None for all
-    values: Tensor  # [step]
-    vectors: Tensor  # [M, step]
+class _LargeBlocks(NamedTuple):
+    is_large: Tensor  # [component]
+    nodes: Tensor  # of large components, one after the other
+    are_all: bool  # whether these are all nodes, in order
+    values: Tensor  # [frequency]
+    vectors: list[Tensor]  # [node, step] each
 
-    def of(self, signal: Tensor) -> Tensor:
-        return signal if self.nodes is None else signal.index_select(0, self.nodes)
+    def transformed(self, signal: Tensor) -> list[Tensor]:
+        rows = signal if self.are_all else signal.index_select(0, self.nodes)
+        heights = [len(block) for block in self.vectors]
+        return [_dense_product(block.mT, part) for block, part in zip(self.vectors, rows.split(heights), strict=True)]
+
+    def inverse(self, spectrum: Tensor) -> Tensor:
+        """On their nodes."""
+        widths = [block.shape[1] for block in self.vectors]
+        parts = zip(self.vectors, spectrum.split(widths), strict=True)
+        rows = [_dense_product(block, part) for block, part in parts]
+        return rows[0] if len(rows) == 1 else torch.cat(rows)
 
 
-def _large_block(pairs: RitzPairs, component: int) -> _LargeBlock:
+def _large_blocks(pairs: RitzPairs) -> _LargeBlocks:
     assert pairs.segment is not None
-    nodes, rank = (pairs.segment == component).nonzero().squeeze(1), int(pairs.rank[component])
-    vectors = pairs.vectors.detach()[nodes, :rank]
-    return _LargeBlock(None if len(nodes) == len(pairs.vectors) else nodes, pairs.values[component, :rank], vectors)
+    size = torch.bincount(pairs.segment, minlength=len(pairs.values))
+    is_large = size >= LARGE
+    nodes = torch.argsort(pairs.segment, stable=True)  # by component
+    nodes = nodes[is_large[pairs.segment[nodes]]]
+    blocks = pairs.vectors.detach()[nodes].split(size[is_large].tolist()) if len(nodes) else ()
+    ranks = pairs.rank[is_large].tolist()
+    values = [row[:rank] for row, rank in zip(pairs.values[is_large], ranks, strict=True)]
+    return _LargeBlocks(
+        is_large,
+        nodes,
+        are_all=len(nodes) > 0 and torch.equal(nodes, torch.arange(len(pairs.segment), device=nodes.device)),
+        values=torch.cat([pairs.values.new_zeros(0), *values]),
+        vectors=[block[:, :rank].contiguous() for block, rank in zip(blocks, ranks, strict=True)],
+    )
 
 
 def _dense_product(matrix: Tensor, signal: Tensor) -> Tensor:

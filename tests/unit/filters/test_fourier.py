@@ -22,10 +22,16 @@ def test_the_transform_of_a_full_eigenbasis_is_undone_by_its_inverse(dtype, devi
 
 @pytest.mark.parametrize("large", [1, 4, 512], ids=["all dense", "some dense", "sparse"])
 @pytest.mark.parametrize("sizes", [(5, 1, 8, 3), (9,)], ids=str)
-def test_ragged_pairs_give_the_same_as_the_dense_block_diagonal(sizes, large, dtype, device, monkeypatch) -> None:
+@pytest.mark.parametrize("is_mixed", [False, True], ids=["in order", "mixed"])
+def test_ragged_pairs_give_the_same_as_the_dense_block_diagonal(
+    is_mixed, sizes, large, dtype, device, monkeypatch
+) -> None:
     monkeypatch.setattr(fourier, "LARGE", large)
     S = ragged_operator(dtype, device, sizes=sizes)
     pairs = component_ritz_pairs(S, 4)
+    if is_mixed:  # nodes of several components in turn
+        order = torch.randperm(S.num_nodes, generator=generator(2)).to(device)
+        pairs = pairs._replace(vectors=pairs.vectors[order], segment=pairs.segment[order])
     x = signal(S.num_nodes, dtype, device)
     basis = spectral_basis(pairs)
     smooth = basis.inverse(basis.values.unsqueeze(-1) ** 3 * basis.transform(x))
