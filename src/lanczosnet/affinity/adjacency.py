@@ -49,6 +49,10 @@ def adjacency(
         graph, edge_weight, num_nodes = _edges_of_scipy(graph, num_nodes)
     if isinstance(graph, np.ndarray):
         graph = torch.as_tensor(graph)
+    if isinstance(edge_weight, np.ndarray):
+        edge_weight = torch.as_tensor(edge_weight)
+    if any(isinstance(part, Tensor) and part.is_complex() for part in (graph, edge_weight)):
+        raise ValueError("the weights are complex: pass real ones, for example their absolute values")
     if not isinstance(graph, Tensor) or graph.layout != torch.strided:
         raise ValueError(
             "a graph is an edge_index, a PyG Data, a SciPy matrix or a dense tensor, not a "
@@ -115,7 +119,7 @@ def _edges_of_scipy(matrix: Any, num_nodes: int | None) -> tuple[Tensor, Tensor,
         raise ValueError(f"the matrix has {matrix.shape[0]} nodes, but num_nodes is {num_nodes}: drop num_nodes")
     coo = matrix.tocoo()
     weight = torch.as_tensor(coo.data)
-    if not weight.is_floating_point():
+    if not (weight.is_floating_point() or weight.is_complex()):
         weight = weight.to(torch.get_default_dtype())
     return torch.as_tensor(np.stack([coo.row, coo.col])).long(), weight, matrix.shape[0]
 

@@ -10,9 +10,14 @@ from lanczosnet.affinity.operator import SparseOperator
 
 def connected_components(operator: SparseOperator) -> tuple[Tensor, int]:
     """Each node's component, `[node]`, numbered by first node, and how many there are."""
+    if not isinstance(operator, SparseOperator):
+        raise TypeError(
+            f"components are those of a sparse operator, not of a {type(operator).__name__}: make one of an edge_index "
+            "or a SciPy matrix with lanczosnet.affinity.adjacency"
+        )
     pattern = scipy.sparse.csr_array(
         (
-            operator.values.detach().cpu().numpy() != 0,
+            (operator.values.detach() != 0).cpu().numpy(),
             operator.column.cpu().numpy(),
             operator.row_pointer.cpu().numpy(),
         ),

@@ -18,7 +18,13 @@ def normalized(adjacency: OperatorT, *, self_loops: bool = True, validate: bool 
     _require_symmetric(adjacency, "S")
     if self_loops:
         adjacency = adjacency.plus_diagonal(torch.ones_like(adjacency.degree()))
-    scale = _inverse_power(_degree(adjacency, validate), 0.5)
+    degree = _degree(adjacency, validate)
+    if validate and bool((adjacency.values < 0).any()):
+        raise ValueError(
+            f"the weight {float(adjacency.values.min()):.4g} is negative: S would have eigenvalues beyond 1, whose "
+            "powers grow without bound. Use non-negative weights, for example their absolute values"
+        )
+    scale = _inverse_power(degree, 0.5)
     return adjacency.scaled(scale, scale)
 
 

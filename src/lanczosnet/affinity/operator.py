@@ -94,6 +94,10 @@ class Operator(ABC):
     def largest_entry(self) -> Tensor:
         """A lower bound on the norm, in float64: the largest absolute entry, per graph of a dense batch."""
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Operators do not change, so that copies of a model may share them; PyTorch cannot copy sparse tensors."""
+        return self
+
     def __neg__(self) -> Self:
         return self.with_values(-self.values)
 

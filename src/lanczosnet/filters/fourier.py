@@ -98,6 +98,9 @@ class RaggedBasis:
         order = torch.argsort(column, stable=True)
         self._transposed = csr_matrix(column[order], node[order], entries[order], (shape[1], shape[0]))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "RaggedBasis":
+        return self  # it does not change, and PyTorch cannot copy sparse tensors
+
     def transform(self, signal: Tensor) -> Tensor:
         parts = self._large.transformed(signal)
         if self._num_rest or not parts:

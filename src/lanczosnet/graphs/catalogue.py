@@ -64,9 +64,9 @@ def entry(name: str) -> Entry:
 
 
 def load(
-    source: "str | Path | Sequence[Data]", *, data_dir: str | Path | None = None, **options: Any
+    source: "str | Path | Data | Sequence[Data]", *, data_dir: str | Path | None = None, **options: Any
 ) -> "Data | PackedGraphs":
-    """Load a data set by name, or the user's own files by path, or a list of PyG `Data` objects.
+    """Load a data set by name, or the user's own files by path, or PyG `Data` objects: one, or a list of them.
 
     One graph comes as PyG `Data`, many as `PackedGraphs`. `data_dir` is where published files and caches lie (else
     LANCZOSNET_DATA, else the user's cache folder). The options are those of the loader: `citation`, `qm8`, `digits`,
@@ -76,14 +76,17 @@ def load(
     try:
         return _loaded(source, data_dir, options)
     except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
-            raise
         name = source if isinstance(source, str | Path) else "a list of graphs"
-        raise DataError(f"{name} is loaded without such an option: {error}") from error
+        if "unexpected keyword argument" in str(error):
+            raise DataError(f"{name} is loaded without such an option: {error}") from error
+        if not options:
+            raise
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        raise DataError(f"{name} cannot be loaded with {given}: {error}") from error
 
 
 def _loaded(
-    source: "str | Path | Sequence[Data]", data_dir: str | Path | None, options: dict[str, Any]
+    source: "str | Path | Data | Sequence[Data]", data_dir: str | Path | None, options: dict[str, Any]
 ) -> "Data | PackedGraphs":
     if not isinstance(source, str | Path):
         return _late("objects", "data_objects")(source, **options)

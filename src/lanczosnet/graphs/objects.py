@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +18,41 @@ from lanczosnet.graphs.packed import PackedGraphs, pack
 ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 
 
-def data_objects(source: str | Path | Sequence[Data]) -> PackedGraphs:
+def data_objects(source: str | Path | Data | Sequence[Data]) -> Data | PackedGraphs:
     """Packed graphs from `Data` objects: a list, a `.pt` file that holds one or a list, or a folder of such files.
+
+    One `Data` that is no list, with a `y` for each of its nodes, is one graph and comes as it is.
 
     Files are read in the order of their names, numbers by value, and with `weights_only`: a file that would run code is
     refused.
     """
+    if isinstance(source, Data):
+        return _one_or_packed(_checked([source], "the graph"), "graph")
     if not isinstance(source, str | Path):
         return pack(_checked(list(source), "the list"))
     path = Path(source)
     files = sorted(path.glob("*.pt"), key=_natural) if path.is_dir() else [path]
     if not files:
         raise DataError("the folder holds no .pt files", file=path, remedy="Save each graph with torch.save(data, ...)")
-    return pack([data for file in files for data in _read(file)], name=path.stem)
+    contents = [_read(file) for file in files]
+    if len(contents) == 1 and isinstance(contents[0], Data):
+        return _one_or_packed(_checked(contents, str(files[0])), path.stem)
+    listed = [content if isinstance(content, list | tuple) else [content] for content in contents]
+    checked = [_checked(content, str(file)) for content, file in zip(listed, files, strict=True)]
+    return pack([data for content in checked for data in content], name=path.stem)
 
 
-def _read(file: Path) -> list[Data]:
+def _one_or_packed(graphs: list[Data], name: str) -> Data | PackedGraphs:
+    """One graph is a task on its nodes if these have targets, and a set of one graph if not."""
+    (data,) = graphs
+    if data.y is None or data.y.dim() == 0 or len(data.y) != data.num_nodes or data.num_nodes == 1:
+        return pack(graphs, name=name)
+    data = copy(data)
+    data.name = data.get("name") or name
+    return data
+
+
+def _read(file: Path) -> Any:
     # On leaving, the context forgets what it was given, which must not be what PyG itself had admitted before.
     missing = [kind for kind in ADMITTED if kind not in torch.serialization.get_safe_globals()]
     try:
@@ -46,7 +66,7 @@ def _read(file: Path) -> list[Data]:
             file=file,
             remedy="It must hold a PyG Data object, or a list of them, and nothing else; save it again with torch.save",
         ) from error
-    return _checked(content if isinstance(content, list | tuple) else [content], str(file))
+    return content
 
 
 def _checked(content: Sequence[Any], where: str) -> list[Data]:

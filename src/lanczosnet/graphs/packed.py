@@ -79,6 +79,7 @@ class PackedGraphs(Sequence[Data]):
         edges = slice(int(self.edge_ptr[i]), int(self.edge_ptr[i + 1]))
         return Data(
             edge_index=self.edge_index[edges].t().contiguous(),
+            **({} if self.node else {"num_nodes": nodes.stop - nodes.start}),
             **{key: value[nodes] for key, value in self.node.items()},
             **{key: value[edges] for key, value in self.edge.items()},
             **{key: value[i : i + 1] for key, value in self.graph.items()},
@@ -86,15 +87,27 @@ class PackedGraphs(Sequence[Data]):
 
     def batch(self, graphs: Tensor | Sequence[int]) -> Batch:
         """The graphs of these numbers as one PyG `Batch`, equal to `Batch.from_data_list` of them."""
-        columns, node_ptr, edge_ptr = self._gather(torch.as_tensor(graphs), len(graphs))
+        numbers = self._numbers(graphs)
+        columns, node_ptr, edge_ptr = self._gather(numbers, len(numbers))
         return self._as_batch(columns, node_ptr, edge_ptr)
 
-    def batches(self, batch_size: int, order: Tensor | None = None, drop_last: bool = False) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, order: Tensor | Sequence[int] | None = None, drop_last: bool = False
+    ) -> Iterator[Batch]:
         """Batches of the graphs in the given order (a permutation or a part of a split); all of them by default."""
-        order = torch.arange(len(self)) if order is None else order
+        order = torch.arange(len(self)) if order is None else self._numbers(order)
         order = order[: len(order) // batch_size * batch_size] if drop_last else order
         for chunk in order.split(batch_size * CHUNK):
             yield from self._cut(len(chunk), batch_size, *self._gather(chunk, batch_size))
+
+    def _numbers(self, graphs: Tensor | Sequence[int]) -> Tensor:
+        """Of graphs that are named by their numbers, or by a mask over all of them."""
+        numbers = torch.as_tensor(graphs)
+        if numbers.dtype != torch.bool:
+            return numbers if numbers.numel() else numbers.long()
+        if numbers.shape != (len(self),):
+            raise DataError(f"a mask over these {len(self)} graphs has that length, but this one {len(numbers)}")
+        return numbers.nonzero().squeeze(1)
 
     def _gather(self, graphs: Tensor, batch_size: int) -> tuple[dict[str, Any], Any, Any]:
         """The attributes of these graphs one after another, nodes numbered within each batch, and their pointers."""

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -104,6 +105,9 @@ def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0)
     Where too few nodes are left for 500 and 1,000, a third and two thirds of them are taken. Nodes without a label
     are never drawn. The seed is ignored by `public` only.
     """
+    if getattr(data, "name", None) is None:  # a PyG Data of somebody else
+        data = copy(data)
+        data.name = "graph"
     per_class = re.fullmatch(r"([1-9]\d*)-per-class", kind)
     name = "per-class" if per_class else kind
     if name not in KINDS:

@@ -167,7 +167,7 @@ def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> _Ids:
     column = column or ("id" if "id" in table else None)
     if column is None:
         return _Ids(path, None, pd.RangeIndex(len(table)))
-    _require(path, table, column, "id")
+    column = _require(path, table, column, "id")
     ids = pd.Index(table[column])
     if ids.has_duplicates:
         position = int(np.flatnonzero(ids.duplicated())[0])
@@ -182,8 +182,7 @@ def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> _Ids:
 
 def _label_column(path: Path, table: "pd.DataFrame", column: str | None) -> str | None:
     if column is not None:
-        _require(path, table, column, "label")
-        return column
+        return _require(path, table, column, "label")
     return next((name for name in ("label", "y") if name in table), None)
 
 
@@ -283,14 +282,16 @@ def _edge_ends(path: Path, ids: _Ids, weight: str | None) -> tuple[list[_Ids], T
     table = _read(path)
     if len(table.columns) < 2:
         raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
-    names = ("source", "target")
-    if not set(names) <= set(table.columns):
-        names = tuple(table.columns[:2])
+    known = {str(name).lower(): name for name in reversed(table.columns)}  # some programs write Source,Target,Weight
+    weight = known.get("weight") if weight is None else _require(path, table, weight, "weight")
+    if {"source", "target"} <= known.keys():
+        names = [known["source"], known["target"]]
+    else:
+        names = [name for name in table.columns if name != weight][:2]
         if path.suffix == ".csv":
             _refuse_edge_as_header(path, ids)
-    weight = weight or ("weight" if "weight" in table else None)
-    if weight is not None:
-        _require(path, table, weight, "weight")
+    if len(names) < 2:
+        raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
     weights = None if weight is None else _numbers(path, weight, table[weight], missing=False)
     return [_Ids(path, name, pd.Index(table[name])) for name in names], weights
 
@@ -333,6 +334,10 @@ def _npz_edges(path: Path) -> tuple[list[_Ids], Tensor | None]:
         return [_Ids(path, None, pd.Index(end)) for end in arrays["edge_index"]], weights
 
 
-def _require(path: Path, table: "pd.DataFrame", column: str, option: str) -> None:
-    if column not in table:
-        raise no_such_column(path, column, list(table.columns), option)
+def _require(path: Path, table: "pd.DataFrame", column: str, option: str) -> str:
+    """The column's name, which the command line may have read as a number."""
+    if column in table:
+        return column
+    if str(column) in table:
+        return str(column)
+    raise no_such_column(path, column, list(table.columns), option)

@@ -61,13 +61,16 @@ class AddRitzPairs(BaseTransform):
 
     def _start_vector(self, data: Any, S: SparseOperator) -> torch.Tensor:
         if self.start == "mean":
+            if data.x is None:
+                raise ValueError('start="mean" is the mean of each node\'s features, but the data has no x: use "ones"')
             return start.mean_feature(S, data.x)
         if self.start == "random":
             return start.random(S, torch.Generator().manual_seed(self.seed))
         return start.ones(S)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_steps={self.num_steps}, start={self.start!r})"
+        # PyG compares transforms by this text: whatever changes the pairs must be in it.
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
 
 class AddPartition(BaseTransform):

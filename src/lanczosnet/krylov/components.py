@@ -38,6 +38,7 @@ def component_ritz_pairs(
         size = torch.bincount(segment, minlength=count)
         is_small = size <= exact_up_to
         start = start_vectors.ones(operator) if start is None else start
+        _check_start(start, segment, ~is_small)
         # A zero start vector leaves the small components out of the iteration.
         large = leading(ritz(lanczos(operator, start * ~is_small[segment], search_steps, segment=segment)), num_pairs)
         values, vectors = large.values, large.vectors
@@ -49,3 +50,16 @@ def component_ritz_pairs(
                 eigenvectors.to(vectors.dtype)
             )  # both are zero on the other's nodes
         return RitzPairs(values, vectors, torch.where(is_small, size, large.rank), segment)
+
+
+def _check_start(start: Tensor, segment: Tensor, is_large: Tensor) -> None:
+    """A component on which it is zero would have no pairs at all."""
+    if start.shape != segment.shape:
+        raise ValueError(f"the start vector must have shape {tuple(segment.shape)}, but has {tuple(start.shape)}")
+    is_reached = torch.zeros_like(is_large).index_put((segment[start != 0],), is_large.new_ones(()))
+    if bool((is_large & ~is_reached).any()):
+        node = int((is_large & ~is_reached)[segment].nonzero()[0])
+        raise ValueError(
+            f"the start vector is zero on the whole component of node {node}, whose Krylov space is then empty: pass "
+            "another one, or None for ones"
+        )

@@ -43,6 +43,8 @@ def checked_search_steps(search_steps: int | None, num_pairs: int) -> int:
     """How many Lanczos steps are run to find so many pairs: as many where nothing else is said."""
     if search_steps is None:
         return num_pairs
+    if not isinstance(search_steps, int):
+        raise ValueError(f"search_steps must be a whole number, but is {search_steps!r}")
     if search_steps < num_pairs:
         raise ValueError(
             f"search_steps is {search_steps}, but {num_pairs} pairs need at least as many Lanczos steps: raise it, or "
@@ -57,6 +59,8 @@ def leading(pairs: RitzPairs, num_pairs: int) -> RitzPairs:
     They are those of `num_pairs` Lanczos steps from another start vector, which has no share in what is left out: an
     implicit restart with exact shifts (Sorensen, SIAM J. Matrix Anal. Appl. 1992).
     """
+    if num_pairs < 1:
+        raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
     if num_pairs >= pairs.values.shape[-1]:
         return pairs
     place = torch.arange(pairs.values.shape[-1], device=pairs.values.device)

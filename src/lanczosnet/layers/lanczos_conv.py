@@ -119,6 +119,7 @@ class LanczosConv(nn.Module):
         spectrum = self.spectrum(edge_index, edge_weight, batch, num_nodes=len(x), edge_type=edge_type, pairs=pairs)
         return self.convolve(x, spectrum)
 
+    @torch.compiler.disable
     def spectrum(
         self,
         edge_index: Tensor,
@@ -158,6 +159,9 @@ class LanczosConv(nn.Module):
             return None
         if edge_type is None:
             raise ValueError(f"this layer has {self.num_edge_types} edge types: pass edge_type")
+        if edge_weight is not None:  # an edge of weight zero is none, of whatever type
+            exists = edge_weight.detach() != 0
+            edge_index, edge_type = edge_index[:, exists], edge_type[exists]
         by_type = adjacency_by_type(edge_index, edge_type, self.num_edge_types, num_nodes=S.num_nodes, dtype=S.dtype)
         return EdgeTypeOperators([normalized(A) for A in by_type])
 

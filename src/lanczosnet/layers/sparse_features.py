@@ -6,6 +6,7 @@ arithmetic, and nearly all of that is with zeros.
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,9 @@ class SparseFeatures:
     column: Tensor  # [entry]
     shape: torch.Size
     by_column: Tensor  # the order of the entries by columns, [entry]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "SparseFeatures":
+        return self  # they do not change, and PyTorch cannot copy sparse tensors
 
     @property
     def device(self) -> torch.device:

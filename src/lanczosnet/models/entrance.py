@@ -20,12 +20,15 @@ from lanczosnet.affinity import (
     dense_blocks,
     normalized,
 )
+from lanczosnet.krylov import RitzPairs
 from lanczosnet.layers import EdgeTypeOperators
 from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
 from lanczosnet.layers.sparse_features import sparse_where_it_pays
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
+AGAIN = "apply AddRitzPairs again after changing a graph"
+PAIR_TOLERANCE = 1e-3  # far above rounding, far below what another edge does to some pair
 
 
 class GraphInputs(NamedTuple):
@@ -110,7 +113,7 @@ def graph_inputs(
         validate=validate,
     )
     assert isinstance(A, SparseOperator)
-    component, num_components = _components(data, A)
+    component, num_components = _components(data, A, validate)
     layout: BlockLayout | None
     layout = block_layout(data.batch, num_graphs) if by_graph else block_layout(component, num_components)
     if layout.width > DENSE_UP_TO or num_nodes == 0:
@@ -158,13 +161,33 @@ def edge_types_of(data: Any, num_edge_types: int) -> Tensor:
     return edge_type
 
 
-def _components(data: Any, A: SparseOperator) -> tuple[Tensor, int]:
+def _components(data: Any, A: SparseOperator, validate: bool) -> tuple[Tensor, int]:
     """The component of every node: from the data, where `AddRitzPairs` left it, or worked out."""
     first_node = getattr(data, "component_index", None)
     if first_node is None:
         return connected_components(A)
+    if validate and not _are_components(first_node, A):
+        raise ValueError(f"the components that the data carries are not those of its graph: {AGAIN}")
     is_first = first_node == torch.arange(len(first_node), device=first_node.device)
     return (is_first.cumsum(0) - 1)[first_node], int(is_first.sum())
+
+
+def _are_components(first_node: Tensor, A: SparseOperator) -> bool:
+    """Whether every node names one of its own component, and no edge leads from one to another."""
+    num_nodes = A.num_nodes
+    if len(first_node) != num_nodes or (num_nodes and int(first_node.max()) >= num_nodes):
+        return False
+    is_edge = A.values.detach() != 0
+    leads_out = (first_node[A.row.long()] != first_node[A.column.long()]) & is_edge
+    return torch.equal(first_node[first_node], first_node) and not bool(leads_out.any())
+
+
+def check_pairs(pairs: RitzPairs, S: SparseOperator) -> None:
+    """Those that the data carries must be of its graph: a Ritz value is v^T S v."""
+    assert pairs.segment is not None
+    quotient = torch.zeros_like(pairs.values).index_add(0, pairs.segment, pairs.vectors * (S @ pairs.vectors))
+    if not torch.allclose(quotient, pairs.values, rtol=0.0, atol=PAIR_TOLERANCE):
+        raise ValueError(f"the Ritz pairs that the data carries are not those of its graph: {AGAIN}")
 
 
 def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
@@ -174,7 +197,7 @@ def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dty
     if len(vectors) != num_nodes or len(values) != num_components:
         raise ValueError(
             f"the data carries Ritz pairs of {len(vectors)} nodes and {len(values)} components, but has "
-            f"{num_nodes} and {num_components}: apply AddRitzPairs again after changing a graph"
+            f"{num_nodes} and {num_components}: {AGAIN}"
         )
     return values.to(dtype), vectors.to(dtype)
 

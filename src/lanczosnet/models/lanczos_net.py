@@ -21,7 +21,7 @@ from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_
 from lanczosnet.layers.noise import FeatureNoise
 from lanczosnet.models.between import Normalization, between
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.models.entrance import GraphInputs, graph_inputs, rank_of, type_of
+from lanczosnet.models.entrance import GraphInputs, check_pairs, graph_inputs, rank_of, type_of
 from lanczosnet.models.widths import layer_widths
 
 
@@ -153,7 +153,7 @@ class LanczosNet(nn.Module):
         basis = None
         if self.needs_pairs:
             refuse_gradient_of_weights(S)
-            pairs = self._pairs(inputs, S)
+            pairs = self._pairs(inputs, S, validate)
             if inputs.layout is not None:
                 pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
@@ -169,7 +169,7 @@ class LanczosNet(nn.Module):
         everything = all_graphs(graphs)
         inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
         S = normalized(inputs.adjacency, validate=validate)
-        values, vectors = _by_graph(self._pairs(inputs, S), inputs) if self.needs_pairs else _no_pairs(inputs)
+        values, vectors = _by_graph(self._pairs(inputs, S, validate), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
         is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
         power = powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1)
@@ -186,7 +186,7 @@ class LanczosNet(nn.Module):
             typed=inputs.typed_blocks(),
         )
 
-    def _pairs(self, inputs: GraphInputs, S: SparseOperator) -> RitzPairs:
+    def _pairs(self, inputs: GraphInputs, S: SparseOperator, validate: bool) -> RitzPairs:
         if inputs.ritz is None:
             bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
             return fixed_ritz_pairs(S, self.num_steps, **bounds)
@@ -196,7 +196,11 @@ class LanczosNet(nn.Module):
                 f"the data carries {values.shape[1]} Ritz pairs, but the model wants {self.num_steps}: "
                 f"apply AddRitzPairs(num_steps={self.num_steps})"
             )
-        return RitzPairs(values, vectors, rank_of(vectors, inputs.component, inputs.num_components), inputs.component)
+        rank = rank_of(vectors, inputs.component, inputs.num_components)
+        pairs = RitzPairs(values, vectors, rank, inputs.component)
+        if validate:
+            check_pairs(pairs, S)
+        return pairs
 
     def forward(self, data: Any) -> Tensor:
         if isinstance(data, SpectralBlocks):

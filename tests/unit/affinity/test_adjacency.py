@@ -287,3 +287,17 @@ def test_the_remedy_for_a_one_way_graph_and_for_uneven_weights_works():
 def test_checks_can_be_turned_off_for_graphs_that_were_checked_before():
     assert adjacency(EDGES, UNEVEN, validate=False).dense()[0, 1] == 1.0
     assert adjacency(with_entry(0, 1, 2.0), validate=False).dense()[0, 1] == 2.0
+
+
+def test_complex_weights_are_refused():
+    hermitian = np.array([[0, 1j], [-1j, 0]])
+    for graph in (hermitian, scipy.sparse.csr_matrix(hermitian)):
+        with pytest.raises(ValueError, match="the weights are complex"):
+            adjacency(graph)
+
+
+def test_weights_may_be_an_array():
+    edges = path_edges(3)
+    assert torch.equal(
+        adjacency(edges, np.full(4, 0.5)).dense(), adjacency(edges, torch.full((4,), 0.5).double()).dense()
+    )

@@ -153,3 +153,9 @@ def test_an_unknown_laplacian_prints_the_known_ones():
 def test_alpha_lies_between_zero_and_one(alpha):
     with pytest.raises(ValueError, match=r"alpha must lie in \[0, 1\]"):
         alpha_normalized(NEGATIVE, alpha)
+
+
+def test_negative_weights_are_refused_though_no_degree_is(device):
+    edges, weights = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]], device=device), torch.tensor([-0.5, -0.5, 1.0, 1.0])
+    with pytest.raises(ValueError, match=r"the weight -0.5 is negative.*absolute values"):
+        normalized(adjacency(edges, weights.to(device)))

@@ -48,3 +48,9 @@ def test_data_errors_say_where_what_and_what_to_do():
     error = DataError("it is wrong", file=Path("a.csv"), row=3, remedy="Repair it")
     assert str(error) == "a.csv, row 3: it is wrong. Repair it"
     assert str(DataError("it is wrong")) == "it is wrong"
+
+
+@pytest.mark.parametrize("options", [{"n": "abc"}, {"n": None}], ids=str)
+def test_an_option_of_the_wrong_kind_is_an_error_of_the_data(options):
+    with pytest.raises(DataError, match="ring cannot be loaded with n="):
+        load("ring", **options)

@@ -84,3 +84,17 @@ def test_reading_a_file_leaves_what_torch_may_load_as_it_was(tmp_path):
     assert Data in before
     load(tmp_path / "g.pt")
     assert set(torch.serialization.get_safe_globals()) == before
+
+
+def test_one_graph_with_targets_of_its_nodes_comes_as_it_is(tmp_path):
+    graph = Data(x=torch.ones(6, 2), y=torch.arange(6) % 2, edge_index=torch.tensor([[0, 1], [1, 0]]))
+    torch.save(graph, tmp_path / "mine.pt")
+    for source, name in ((graph, "graph"), (tmp_path / "mine.pt", "mine")):
+        loaded = load(source)
+        assert isinstance(loaded, Data)
+        assert loaded.name == name
+        assert loaded.y.equal(graph.y)
+    assert "name" not in graph
+    assert len(load([graph])) == 1  # a list is a set of graphs
+    graph.y = torch.ones(1, 3)
+    assert load(graph).y.shape == (1, 3)  # and so is a graph with targets of its own

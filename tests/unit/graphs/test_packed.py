@@ -171,3 +171,20 @@ def test_an_attribute_that_pyg_would_treat_in_its_own_way_is_refused(key):
     data = random_graphs(1)[0]
     with pytest.raises(DataError, match=rf"{key}.*rename"):
         pack([Data(**data.to_dict() | {key: torch.ones(1, 2)})])
+
+
+def test_a_mask_names_the_graphs_where_it_is_true():
+    graphs = pack([Data(x=torch.full((2, 1), float(i)), edge_index=torch.tensor([[0], [1]])) for i in range(5)])
+    mask = torch.tensor([False, True, False, True, True])
+    assert graphs.batch(mask).x.view(-1).tolist() == [1.0, 1.0, 3.0, 3.0, 4.0, 4.0]
+    assert [batch.num_graphs for batch in graphs.batches(2, mask)] == [2, 1]
+    assert [batch.num_graphs for batch in graphs.batches(2, [0, 3, 1])] == [2, 1]
+    assert graphs.batch([]).num_graphs == 0
+    with pytest.raises(DataError, match="a mask over these 5 graphs has that length, but this one 3"):
+        graphs.batch(mask[:3])
+
+
+def test_graphs_without_attributes_of_nodes_keep_their_number_of_nodes():
+    edges = torch.tensor([[0], [1]])
+    graphs = pack([Data(edge_index=edges, num_nodes=4), Data(edge_index=edges, num_nodes=3)])
+    assert [graph.num_nodes for graph in graphs] == [4, 3]

@@ -298,3 +298,9 @@ def test_the_public_split_is_the_published_one(real_data, name, sizes):
 def test_half_a_percent_of_cora_are_14_nodes(real_data):
     cora = load("cora", data_dir=real_data)
     assert len(split(cora, "uniform", fraction=0.005).train) == 14
+
+
+def test_a_graph_of_somebody_else_can_be_split():
+    graph = Data(x=torch.ones(9, 1), y=torch.arange(9) % 2, edge_index=torch.tensor([[0], [1]]))
+    assert len(split(graph, "2-per-class").train) == 4
+    assert "name" not in graph

@@ -217,3 +217,26 @@ def test_a_bad_npz_is_named(tmp_path, arrays, message):
     np.savez(tmp_path / "bad.npz", **arrays)
     with pytest.raises(DataError, match=rf"bad\.npz: .*{message}"):
         load(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "weight,u,v\n2,0,1\n3,1,2\n",
+        "Source,Target,Weight\n0,1,2\n1,2,3\n",
+        "Id,Target,Source,weight\n9,1,0,2\n9,2,1,3\n",
+    ],
+)
+def test_columns_of_edges_are_found_in_any_order_and_case(tmp_path, text):
+    (tmp_path / "n.csv").write_text("id,a\n0,1\n1,2\n2,3\n")
+    (tmp_path / "e.csv").write_text(text)
+    data = load(tmp_path / "n.csv", edges=tmp_path / "e.csv")
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.edge_weight.tolist() == [2.0, 2.0, 3.0, 3.0]
+
+
+def test_a_column_may_have_a_number_for_a_name(tmp_path):
+    (tmp_path / "n.csv").write_text("7,a,2020\n0,1,x\n1,2,y\n2,3,x\n")
+    data = load(tmp_path / "n.csv", id=7, label=2020, k=1)
+    assert data.features == ["a"]
+    assert data.y.tolist() == [0, 1, 0]

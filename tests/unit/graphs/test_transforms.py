@@ -90,3 +90,14 @@ def test_the_input_is_left_as_it_was() -> None:
 def test_bad_options_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AddRitzPairs(**options)
+
+
+def test_the_text_of_a_transform_says_all_that_changes_the_pairs():
+    """PyG takes processed files for those of a transform with the same text."""
+    texts = [{}, {"search_steps": 9}, {"exact_up_to": 3}, {"seed": 1}, {"start": "mean"}]
+    assert len({repr(AddRitzPairs(5, **options)) for options in texts}) == len(texts)
+
+
+def test_the_mean_of_no_features_is_refused():
+    with pytest.raises(ValueError, match="the data has no x"):
+        AddRitzPairs(5, "mean")(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))

@@ -154,3 +154,19 @@ def test_on_cora_components_diffuse_where_one_krylov_space_is_blind(real_data, d
     assert relative_error(diffused(blind), exact) > 0.9
     assert relative_error(diffused(component_ritz_pairs(S, 20)), exact) < 0.36
     assert relative_error(diffused(component_ritz_pairs(S, 20, search_steps=60)), exact) < 0.30
+
+
+def test_a_start_vector_that_misses_a_component_is_refused(device):
+    _, whole = disconnected(torch.float64, device)
+    vector = torch.ones(whole.num_nodes, dtype=torch.float64, device=device)
+    vector[7:21] = 0.0
+    with pytest.raises(ValueError, match="zero on the whole component of node 7"):
+        component_ritz_pairs(whole, 6, vector)
+    component_ritz_pairs(whole, 14, vector)  # all of whose pairs are found without it
+    with pytest.raises(ValueError, match=r"must have shape \(49,\), but has \(4,\)"):
+        component_ritz_pairs(whole, 6, vector[:4])
+
+
+def test_components_of_a_dense_operator_are_refused():
+    with pytest.raises(TypeError, match="components are those of a sparse operator, not of a DenseOperator"):
+        component_ritz_pairs(normalized(adjacency(torch.eye(5))), 2)

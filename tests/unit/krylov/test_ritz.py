@@ -14,7 +14,7 @@ from graph_builders import (
     tolerance,
 )
 from lanczosnet.affinity import DenseOperator, adjacency, normalized
-from lanczosnet.krylov import lanczos, leading, matrix_powers, ritz, tridiagonal_matrix
+from lanczosnet.krylov import component_ritz_pairs, lanczos, leading, matrix_powers, ritz, tridiagonal_matrix
 
 
 @pytest.mark.parametrize("num_steps", [9, 14])
@@ -163,3 +163,11 @@ def test_leading_pairs_are_those_of_fewer_steps_from_a_filtered_start_vector(dev
 def test_all_pairs_lead_where_there_are_no_more(dtype, device):
     pairs = ritz(lanczos(random_operator(9, dtype, device), None, 5))
     assert leading(pairs, 5) is pairs
+
+
+def test_no_leading_pairs_and_parts_of_a_step_are_refused(device):
+    S = random_operator(9, torch.float64, device)
+    with pytest.raises(ValueError, match="num_pairs must be at least 1, but is 0"):
+        leading(ritz(lanczos(S, None, 5)), 0)
+    with pytest.raises(ValueError, match=r"search_steps must be a whole number, but is 30.5"):
+        component_ritz_pairs(S, 3, search_steps=30.5)

@@ -268,3 +268,12 @@ def test_tied_scales_without_scales_leave_edge_types_alone() -> None:
     torch.manual_seed(0)
     untied = LanczosConv(3, 4, [], [], num_edge_types=2)
     torch.testing.assert_close(tied(x, edges, edge_type=types), untied(x, edges, edge_type=types))
+
+
+def test_a_typed_edge_of_weight_zero_is_none() -> None:
+    edges, x = random_edges(12), torch.randn(12, 3, generator=generator(0))
+    kind, gone = edges.sum(0) % 2, edges.sum(0) % 5 == 0
+    torch.manual_seed(0)
+    layer = LanczosConv(3, 2, num_edge_types=2)
+    weighted = layer(x, edges, (~gone).float(), edge_type=kind)
+    torch.testing.assert_close(weighted, layer(x, edges[:, ~gone], edge_type=kind[~gone]))

@@ -242,7 +242,26 @@ def test_precomputed_pairs_are_used_and_give_the_same() -> None:
     with_pairs = batched([AddRitzPairs(8)(graph) for graph in graphs])
     torch.testing.assert_close(network(with_pairs), network(batched(graphs)), atol=1e-5, rtol=1e-4)
     with_pairs.ritz_values = torch.zeros_like(with_pairs.ritz_values)
-    assert not torch.allclose(network(with_pairs), network(batched(graphs)))
+    assert not torch.allclose(network(network.prepare(with_pairs, validate=False)), network(batched(graphs)))
+
+
+@pytest.mark.parametrize("long_scales", [(10, 20), ()], ids=["pairs", "components alone"])
+def test_pairs_of_a_graph_that_has_changed_since_are_refused(long_scales: tuple) -> None:
+    network = node_network("LanczosNet", long_scales=long_scales)
+    graph = AddRitzPairs(6)(node_graph())
+    network(graph)
+    joined, part, weighted = graph.clone(), graph.subgraph(torch.arange(30, 90)), graph.clone()
+    joined.edge_index = torch.cat([graph.edge_index, torch.tensor([[0, 75], [75, 0]])], 1)
+    weighted.edge_weight = 1.0 + (graph.edge_index.sum(0) % 3)
+    for changed in (joined, part) if not long_scales else (joined, part, weighted):
+        with pytest.raises(ValueError, match="apply AddRitzPairs again after changing a graph"):
+            network(changed)
+
+
+def test_prepared_graphs_and_models_that_hold_them_can_be_copied(name: str) -> None:
+    network, graph = node_network(name), node_graph()
+    prepared = network.prepare(graph)
+    torch.testing.assert_close(copy.deepcopy(network)(copy.deepcopy(prepared)), network(graph))
 
 
 def in_double(graph: Data) -> Data:
