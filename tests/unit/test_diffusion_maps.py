@@ -8,6 +8,7 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -20,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch_geometric.data import Data
 
 import lanczosnet
+from graph_builders import path_edges
 from lanczosnet import DiffusionMap
 from lanczosnet.affinity import adjacency
 from lanczosnet.diffusion_maps import draw_swiss_roll_and_digits, spectrum
@@ -462,3 +464,11 @@ def test_a_connected_graph_raises_no_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DiffusionMap().fit(points())
+
+
+def test_a_graph_after_points_keeps_nothing_of_them():
+    points = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 3)), columns=["a", "b", "c"])
+    fitted = DiffusionMap(2, n_neighbors=5).fit(points).fit_graph(path_edges(9))
+    assert not hasattr(fitted, "feature_names_in_")
+    assert not hasattr(fitted, "bandwidth_")
+    assert fitted.n_features_in_ == 9

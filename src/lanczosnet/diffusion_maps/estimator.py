@@ -138,6 +138,9 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         affinity = _scipy_matrix(given)
         if self_loops:
             affinity = affinity + scipy.sparse.eye_array(affinity.shape[0])
+        for name in ("feature_names_in_", "bandwidth_"):  # of points that were fitted before
+            if hasattr(self, name):
+                delattr(self, name)
         self.n_features_in_ = affinity.shape[0]
         self._point_kernel = None
         return self._fit_affinity(affinity.tocsr(), default_alpha=0.0)

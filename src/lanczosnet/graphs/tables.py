@@ -169,6 +169,9 @@ def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> _Ids:
         return _Ids(path, None, pd.RangeIndex(len(table)))
     column = _require(path, table, column, "id")
     ids = pd.Index(table[column])
+    if ids.hasnans:
+        position = int(np.flatnonzero(ids.isna())[0])
+        raise DataError("the node has no id", file=path, row=row_of(path, position), remedy="Every node needs one")
     if ids.has_duplicates:
         position = int(np.flatnonzero(ids.duplicated())[0])
         raise DataError(
@@ -331,6 +334,8 @@ def _npz_edges(path: Path) -> tuple[list[_Ids], Tensor | None]:
         if "edge_index" not in arrays.files or arrays["edge_index"].ndim != 2 or len(arrays["edge_index"]) != 2:
             raise DataError("there is no array edge_index of shape [2, edges]", file=path, remedy="Save one")
         weights = torch.from_numpy(arrays["edge_weight"]).float() if "edge_weight" in arrays.files else None
+        if weights is not None and not (weights.shape == arrays["edge_index"].shape[1:] and weights.isfinite().all()):
+            raise DataError("edge_weight is not one finite number for each edge", file=path, remedy="Correct it")
         return [_Ids(path, None, pd.Index(end)) for end in arrays["edge_index"]], weights
 
 

@@ -240,3 +240,23 @@ def test_a_column_may_have_a_number_for_a_name(tmp_path):
     data = load(tmp_path / "n.csv", id=7, label=2020, k=1)
     assert data.features == ["a"]
     assert data.y.tolist() == [0, 1, 0]
+
+
+def test_a_node_without_an_id_is_refused(tmp_path):
+    (tmp_path / "n.csv").write_text("id,a\n1,0\n,1\n3,2\n")
+    with pytest.raises(DataError, match=r"row 3: the node has no id"):
+        load(tmp_path / "n.csv", k=1)
+
+
+def test_an_edge_without_an_end_is_refused(tmp_path):
+    (tmp_path / "n.csv").write_text("id,a\n1,0\n2,1\n3,2\n")
+    (tmp_path / "e.csv").write_text("source,target\n1,2\n3,\n")
+    with pytest.raises(DataError, match=r"row 3: the edge leads to node 'nan', which does not exist"):
+        load(tmp_path / "n.csv", edges=tmp_path / "e.csv")
+
+
+@pytest.mark.parametrize("weight", [[1.0], [1.0, float("nan")], [[1.0], [2.0]]], ids=str)
+def test_weights_in_an_npz_are_checked(tmp_path, weight):
+    np.savez(tmp_path / "n.npz", x=np.ones((3, 2)), edge_index=np.array([[0, 1], [1, 2]]), edge_weight=np.array(weight))
+    with pytest.raises(DataError, match="edge_weight is not one finite number for each edge"):
+        load(tmp_path / "n.npz")
