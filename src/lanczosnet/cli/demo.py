@@ -77,13 +77,14 @@ def _draw(data: "Data", path: Path) -> None:
 
     from lanczosnet.diffusion_maps import DiffusionMap
     from lanczosnet.diffusion_maps.figure import plot_embedding
+    from lanczosnet.graphs.files import write_figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained", dpi=150)
     axes = figure.add_subplot()
     embedding = DiffusionMap(n_components=2, n_neighbors=256, alpha=1.0).fit_transform(data.x.numpy())
     plot_embedding(axes, embedding, data.y.numpy(), name="digit")
     axes.set_title("Diffusion map of 1,797 handwritten digits")
-    figure.savefig(path)
+    write_figure(figure, path)
 
 
 def _report(path: Path, rows: list[dict[str, str]], seeds: int) -> None:

@@ -65,6 +65,7 @@ def _draw(path: Path, embedding: "np.ndarray", data: Any, name: str) -> None:
     from matplotlib.figure import Figure
 
     from lanczosnet.diffusion_maps.figure import plot_embedding
+    from lanczosnet.graphs.files import write_figure
 
     y = data.get("y")
     is_per_node = y is not None and y.dim() == 1 and len(y) == data.num_nodes
@@ -73,5 +74,4 @@ def _draw(path: Path, embedding: "np.ndarray", data: Any, name: str) -> None:
     axes = figure.add_subplot()
     plot_embedding(axes, embedding, labels, name="class" if is_per_node else "node")
     axes.set_title(f"Diffusion map of {name}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    write_figure(figure, path)

@@ -69,6 +69,8 @@ def _measured(data: Any, steps: int, seed: int) -> tuple[dict[str, Any], "np.nda
 def _draw(path: Path, ritz_values: "np.ndarray", eigenvalues: "np.ndarray | None", name: str, steps: int) -> None:
     from matplotlib.figure import Figure
 
+    from lanczosnet.graphs.files import write_figure
+
     figure = Figure(figsize=(7.0, 3.6), layout="constrained", dpi=150)
     axes = figure.add_subplot()
     if eigenvalues is not None:
@@ -76,5 +78,4 @@ def _draw(path: Path, ritz_values: "np.ndarray", eigenvalues: "np.ndarray | None
     axes.vlines(ritz_values, 0, 1, transform=axes.get_xaxis_transform(), color="tab:red", lw=0.8, label="Ritz values")
     axes.set(xlabel=r"$\lambda$", ylabel="count", title=f"{name}: {steps} Lanczos steps against the spectrum of S")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    write_figure(figure, path)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
+    from matplotlib.figure import Figure
 
 LOCK_TIMEOUT = 1800.0  # seconds; another process may be downloading or featurising meanwhile
 
@@ -23,6 +24,8 @@ def sha256_of(path: Path) -> str:
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a temporary path beside the target; it becomes the target only if the block succeeds."""
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: name a file in it")
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.tmp")
     temporary.touch(exist_ok=False)  # not by `tempfile`, whose files only their owner may read
@@ -33,6 +36,12 @@ def replacing(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_figure(figure: "Figure", path: Path) -> None:
+    """In the format that the ending says, PNG without one."""
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix.removeprefix(".") or "png")
 
 
 def lock(target: Path) -> "BaseFileLock":

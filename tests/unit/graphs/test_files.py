@@ -5,9 +5,10 @@ import stat
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
-from lanczosnet.graphs.files import replacing, sha256_of
+from lanczosnet.graphs.files import replacing, sha256_of, write_figure
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
@@ -45,3 +46,15 @@ def test_a_file_has_the_mode_that_the_umask_gives(tmp_path, mask, mode, writer):
 def test_the_checksum_is_sha256(tmp_path):
     (tmp_path / "file").write_bytes(b"abc")
     assert sha256_of(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+@pytest.mark.parametrize(("name", "begin"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a", b"\x89PNG")])
+def test_a_figure_is_written_whole_in_the_format_of_its_ending(tmp_path, name, begin):
+    write_figure(Figure(), tmp_path / "new" / name)
+    assert (tmp_path / "new" / name).read_bytes().startswith(begin)
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [name]
+
+
+def test_a_folder_is_not_replaced_by_a_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        write_figure(Figure(), tmp_path)
