@@ -472,3 +472,11 @@ def test_a_graph_after_points_keeps_nothing_of_them():
     assert not hasattr(fitted, "feature_names_in_")
     assert not hasattr(fitted, "bandwidth_")
     assert fitted.n_features_in_ == 9
+
+
+def test_advice_on_components_is_for_what_was_fitted():
+    apart = np.r_[np.zeros((5, 2)), np.full((5, 2), 100.0)] + np.arange(20).reshape(10, 2) / 50
+    with pytest.warns(UserWarning, match="Raise n_neighbors to connect them"):
+        DiffusionMap(1, n_neighbors=3).fit(apart)
+    with pytest.warns(UserWarning, match=r"tell them apart. Embed them one by one"):
+        DiffusionMap(1).fit_graph(torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]))

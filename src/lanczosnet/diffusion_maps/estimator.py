@@ -194,7 +194,7 @@ class DiffusionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         A = cast(SparseOperator, alpha_normalized(raw, self._alpha))
         rest = equilibrium(A, num_pairs)
         if rest.num_components > 1:
-            _warn_of_components(rest.num_components)
+            _warn_of_components(rest.num_components, of_points=self._point_kernel is not None)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         eigenvalues, eigenvectors = leading_pairs(
             normalized(A, self_loops=False),
@@ -332,10 +332,10 @@ def _with_fixed_signs(columns: np.ndarray) -> np.ndarray:
     return columns * np.where(largest < 0, -1.0, 1.0)
 
 
-def _warn_of_components(count: int) -> None:
+def _warn_of_components(count: int, *, of_points: bool) -> None:
+    advice = "Raise n_neighbors to connect them, or embed them one by one" if of_points else "Embed them one by one"
     warnings.warn(
-        f"the graph has {count} connected components: the first {count - 1} coordinates only tell them apart. "
-        "Raise n_neighbors to connect them, or embed them one by one",
+        f"the graph has {count} connected components: the first {count - 1} coordinates only tell them apart. {advice}",
         UserWarning,
         stacklevel=4,
     )
