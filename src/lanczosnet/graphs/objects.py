@@ -35,7 +35,7 @@ def data_objects(source: str | Path | Data | Sequence[Data]) -> Data | PackedGra
     if not files:
         raise DataError("the folder holds no .pt files", file=path, remedy="Save each graph with torch.save(data, ...)")
     contents = [_read(file) for file in files]
-    if len(contents) == 1 and isinstance(contents[0], Data):
+    if isinstance(contents[0], Data) and not path.is_dir():  # a folder is a set of graphs, however many
         return _one_or_packed(_checked(contents, str(files[0])), path.stem)
     listed = [content if isinstance(content, list | tuple) else [content] for content in contents]
     checked = [_checked(content, str(file)) for content, file in zip(listed, files, strict=True)]

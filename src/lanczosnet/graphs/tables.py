@@ -283,18 +283,17 @@ def _edge_ends(path: Path, ids: _Ids, weight: str | None) -> tuple[list[_Ids], T
     if path.suffix == ".npz":
         return _npz_edges(path)
     table = _read(path)
-    if len(table.columns) < 2:
-        raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
-    known = {str(name).lower(): name for name in reversed(table.columns)}  # some programs write Source,Target,Weight
+    # Some programs write Source,Target,Weight; where a table has both, what is written as here counts.
+    known = {str(name).lower(): name for name in reversed(table.columns)} | {name: name for name in table.columns}
     weight = known.get("weight") if weight is None else _require(path, table, weight, "weight")
     if {"source", "target"} <= known.keys():
         names = [known["source"], known["target"]]
     else:
         names = [name for name in table.columns if name != weight][:2]
+        if len(names) < 2:
+            raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
         if path.suffix == ".csv":
             _refuse_edge_as_header(path, ids)
-    if len(names) < 2:
-        raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
     weights = None if weight is None else _numbers(path, weight, table[weight], missing=False)
     return [_Ids(path, name, pd.Index(table[name])) for name in names], weights
 

@@ -1,6 +1,7 @@
 """From the tridiagonal T to Ritz values and vectors, and to powers of T."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -43,14 +44,14 @@ def checked_search_steps(search_steps: int | None, num_pairs: int) -> int:
     """How many Lanczos steps are run to find so many pairs: as many where nothing else is said."""
     if search_steps is None:
         return num_pairs
-    if not isinstance(search_steps, int):
+    if not isinstance(search_steps, Integral):  # of NumPy, too
         raise ValueError(f"search_steps must be a whole number, but is {search_steps!r}")
     if search_steps < num_pairs:
         raise ValueError(
             f"search_steps is {search_steps}, but {num_pairs} pairs need at least as many Lanczos steps: raise it, or "
             "leave it out"
         )
-    return search_steps
+    return int(search_steps)
 
 
 def leading(pairs: RitzPairs, num_pairs: int) -> RitzPairs:

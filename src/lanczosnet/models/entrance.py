@@ -28,7 +28,7 @@ from lanczosnet.layers.sparse_features import sparse_where_it_pays
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
 AGAIN = "apply AddRitzPairs again after changing a graph"
-PAIR_TOLERANCE = 1e-3  # far above rounding, far below what another edge does to some pair
+PAIR_TOLERANCE = 1e-3  # above rounding; one edge more in a very large graph may change its pairs by less
 
 
 class GraphInputs(NamedTuple):

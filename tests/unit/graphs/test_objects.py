@@ -95,6 +95,6 @@ def test_one_graph_with_targets_of_its_nodes_comes_as_it_is(tmp_path):
         assert loaded.name == name
         assert loaded.y.equal(graph.y)
     assert "name" not in graph
-    assert len(load([graph])) == 1  # a list is a set of graphs
+    assert len(load([graph])) == len(load(tmp_path)) == 1  # a list is a set of graphs, and so is a folder
     graph.y = torch.ones(1, 3)
     assert load(graph).y.shape == (1, 3)  # and so is a graph with targets of its own

@@ -225,6 +225,7 @@ def test_a_bad_npz_is_named(tmp_path, arrays, message):
         "weight,u,v\n2,0,1\n3,1,2\n",
         "Source,Target,Weight\n0,1,2\n1,2,3\n",
         "Id,Target,Source,weight\n9,1,0,2\n9,2,1,3\n",
+        "Source,source,target,weight\n7,0,1,2\n7,1,2,3\n",
     ],
 )
 def test_columns_of_edges_are_found_in_any_order_and_case(tmp_path, text):

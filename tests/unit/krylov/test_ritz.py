@@ -1,5 +1,6 @@
 """Ritz pairs, T as a matrix, and its powers."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -171,3 +172,4 @@ def test_no_leading_pairs_and_parts_of_a_step_are_refused(device):
         leading(ritz(lanczos(S, None, 5)), 0)
     with pytest.raises(ValueError, match=r"search_steps must be a whole number, but is 30.5"):
         component_ritz_pairs(S, 3, search_steps=30.5)
+    component_ritz_pairs(S, 3, search_steps=np.int64(5))
