@@ -44,7 +44,7 @@ def test_networks_with_different_data_options_share_a_table():
 def test_all_numbers_of_epochs_are_named():
     grid = citation.grid("stratified", "modern", models=["lanczosnet"], seeds=[0])
     (note,) = citation.layout("modern").filled(line(run.cell, **accuracy(0.8)) for run in grid.runs)["notes"]
-    assert note == "Recipe modern, 200, 300 and 500 epochs at most, 1 seed."
+    assert note == "Recipe modern, 200, 300 and 800 epochs at most, 1 seed."
 
 
 def test_a_failed_run_is_counted_and_not_averaged():
