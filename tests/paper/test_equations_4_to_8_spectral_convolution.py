@@ -23,7 +23,7 @@ def dense_twin(conv: LanczosConv, S: Operator, pairs: RitzPairs, x: torch.Tensor
     return torch.cat(blocks, 1) @ conv.weight.double().reshape(-1, conv.out_channels) + conv.bias.double()
 
 
-@pytest.mark.parametrize("spectral_filter", ["power", "mlp", "anchored"])
+@pytest.mark.parametrize("spectral_filter", ["power", "mlp", "unbiased", "anchored"])
 @pytest.mark.parametrize("activation", [None, torch.tanh], ids=["folded", "concatenated"])
 def test_equation_7_equals_the_convolution_written_out(dtype, device, spectral_filter, activation) -> None:
     torch.manual_seed(0)

@@ -11,7 +11,15 @@ from lanczosnet.filters.fourier import (
 )
 from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_sum, power_terms
 from lanczosnet.filters.scales import Scales
-from lanczosnet.filters.spectral import AnchoredFilter, MLPFilter, PowerFilter, powers, responses, spectral_filter
+from lanczosnet.filters.spectral import (
+    AnchoredFilter,
+    MLPFilter,
+    PowerFilter,
+    UnbiasedFilter,
+    powers,
+    responses,
+    spectral_filter,
+)
 from lanczosnet.filters.tridiagonal import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
@@ -29,6 +37,7 @@ __all__ = [
     "Scales",
     "SpectralBasis",
     "SpectralTridiagonalFilter",
+    "UnbiasedFilter",
     "VectorizedTridiagonalFilter",
     "WholeBasis",
     "chebyshev_terms",

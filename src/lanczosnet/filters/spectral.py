@@ -81,13 +81,17 @@ class LearnedFilter(nn.Module, ABC):
         positive: pass the output through ReLU, so that the filter is positive semi-definite.
     """
 
+    has_biases = True  # its MLP
+
     def __init__(
         self, scales: Sequence[float], hidden_channels: Sequence[int] = (128,), *, positive: bool = False
     ) -> None:
         super().__init__()
         self.scales = Scales(scales, allow_infinity=True)
         self.positive = positive
-        self.layers = multilayer_perceptron(len(self.scales), hidden_channels, len(self.scales))
+        self.layers = multilayer_perceptron(
+            len(self.scales), hidden_channels, len(self.scales), bias=self.has_biases
+        )
 
     def reset_parameters(self) -> None:
         reset_layers(self.layers)
@@ -135,6 +139,12 @@ class MLPFilter(LearnedFilter):
         return mapped_slope
 
 
+class UnbiasedFilter(MLPFilter):
+    """The published MLP without its biases: zero where the Ritz value is."""
+
+    has_biases = False
+
+
 class AnchoredFilter(LearnedFilter):
     """r -> r^s (1 + tanh f(r^s1, ..., r^sE)): learned, and zero where the Ritz value is. The default.
 
@@ -169,13 +179,15 @@ def responses_and_slopes(filters: Sequence[LearnedFilter], values: Tensor) -> tu
     return filters[0].finished_with_slope(power.unsqueeze(-2), slope.unsqueeze(-2), *by_value)
 
 
-def multilayer_perceptron(in_channels: int, hidden_channels: Sequence[int], out_channels: int) -> nn.Sequential:
+def multilayer_perceptron(
+    in_channels: int, hidden_channels: Sequence[int], out_channels: int, *, bias: bool = True
+) -> nn.Sequential:
     """Linear layers with ReLU between them."""
     layers: list[nn.Module] = []
     for size in hidden_channels:
-        layers += [nn.Linear(in_channels, size), nn.ReLU()]
+        layers += [nn.Linear(in_channels, size, bias), nn.ReLU()]
         in_channels = size
-    return nn.Sequential(*layers, nn.Linear(in_channels, out_channels))
+    return nn.Sequential(*layers, nn.Linear(in_channels, out_channels, bias))
 
 
 def stacked_perceptrons(perceptrons: Sequence[Sequence[nn.Module]], x: Tensor) -> Tensor:
@@ -233,7 +245,11 @@ def reset_layers(layers: nn.Sequential) -> None:
             layer.reset_parameters()
 
 
-LEARNED_FILTERS: dict[str, type[LearnedFilter]] = {"mlp": MLPFilter, "anchored": AnchoredFilter}
+LEARNED_FILTERS: dict[str, type[LearnedFilter]] = {
+    "mlp": MLPFilter,
+    "unbiased": UnbiasedFilter,
+    "anchored": AnchoredFilter,
+}
 SPECTRAL_FILTERS = ("power", *LEARNED_FILTERS)
 
 

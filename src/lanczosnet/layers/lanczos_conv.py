@@ -34,7 +34,8 @@ class LanczosConv(nn.Module):
         short_scales: powers of S that are multiplied out.
         long_scales: powers of the Ritz values that the filters see; `math.inf` is the equilibrium.
         num_steps: K, the Lanczos steps (Ritz pairs per connected component).
-        spectral_filter: "anchored" (zero where the Ritz value is), "mlp" (as published) or "power" (nothing learned).
+        spectral_filter: "anchored" (zero where the Ritz value is), "mlp" (as published), "unbiased" (that without
+            biases, zero there too) or "power" (nothing learned).
         filter_channels: sizes of the filter's hidden layers.
         positive: make the filters positive semi-definite.
         tied_scales: one matrix for all scales, short and long, whose terms are averaged: fewer weights for few labels.

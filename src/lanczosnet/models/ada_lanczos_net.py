@@ -59,7 +59,7 @@ class AdaLanczosNet(nn.Module):
         num_steps: K, the Lanczos steps.
         tridiagonal_filter: "spectral" (a filter of the eigenvalues of T, with a stable gradient), "vectorized" (the
             published MLP on all entries of the powers of T) or "entrywise" (its lean form).
-        spectral_filter: with "spectral": "anchored", "mlp" or "power".
+        spectral_filter: with "spectral": "anchored", "mlp", "unbiased" or "power".
         filter_channels: sizes of the filter's hidden layers.
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
@@ -72,7 +72,7 @@ class AdaLanczosNet(nn.Module):
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
         node_input, embedding_channels, num_edge_types, readout, normalization, residual, dropout, input_dropout,
-            node_dropout, initial_gain, tied_scales: as in `LanczosNet`.
+            node_dropout, initial_gain, tied_scales, bias: as in `LanczosNet`.
 
     Shapes:
         - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
@@ -110,6 +110,7 @@ class AdaLanczosNet(nn.Module):
         node_dropout: float = 0.0,
         initial_gain: float = 1.0,
         tied_scales: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         if start not in ("ones", "random"):
@@ -152,6 +153,7 @@ class AdaLanczosNet(nn.Module):
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
                 tied_scales=tied_scales,
+                bias=bias,
             )
             for width in widths
         )

@@ -58,6 +58,7 @@ class LanczosNet(nn.Module):
         initial_gain: of the convolutions' first weights, relative to Glorot's; small ones leave less of them in what a
             shallow network learns from few labels.
         tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
+        bias: add a bias in every convolution; Algorithm 2 has none.
         exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
         search_steps: Lanczos steps that are run to find the `num_steps` pairs; of more, those of largest modulus are
@@ -95,6 +96,7 @@ class LanczosNet(nn.Module):
         node_dropout: float = 0.0,
         initial_gain: float = 1.0,
         tied_scales: bool = False,
+        bias: bool = True,
         exact_up_to: int | None = None,
         search_steps: int | None = None,
     ) -> None:
@@ -121,6 +123,7 @@ class LanczosNet(nn.Module):
                 num_edge_types=num_edge_types,
                 gain=initial_gain,
                 tied_scales=tied_scales,
+                bias=bias,
             )
             for width in widths
         )

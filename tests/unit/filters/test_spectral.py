@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from lanczosnet.filters import AnchoredFilter, MLPFilter, PowerFilter, powers, spectral_filter
+from lanczosnet.filters import AnchoredFilter, MLPFilter, PowerFilter, UnbiasedFilter, powers, spectral_filter
 from lanczosnet.filters.spectral import StackedLinear
 from lanczosnet.krylov import matrix_function
 from operations import operations
@@ -21,8 +21,8 @@ def test_the_equilibrium_is_the_limit_of_ever_larger_scales() -> None:
     torch.testing.assert_close(powers(values, [math.inf]), powers(values, [10_000]))
 
 
-@pytest.mark.parametrize("name", ["power", "anchored"])
-def test_anchored_and_fixed_filters_vanish_where_the_ritz_value_does(name: str) -> None:
+@pytest.mark.parametrize("name", ["power", "anchored", "unbiased"])
+def test_all_filters_but_the_published_one_vanish_where_the_ritz_value_does(name: str) -> None:
     assert spectral_filter(name, [1, 10])(torch.zeros(3)).abs().max() == 0
 
 
@@ -31,7 +31,17 @@ def test_the_published_filter_does_not_vanish_at_zero() -> None:
     assert MLPFilter([1, 10])(torch.zeros(3)).abs().max() > 0
 
 
-@pytest.mark.parametrize("kind", [MLPFilter, AnchoredFilter])
+def test_a_filter_without_biases_is_the_published_one_whose_biases_are_zero() -> None:
+    torch.manual_seed(0)
+    published, unbiased = MLPFilter([1, 10], (5,)), UnbiasedFilter([1, 10], (5,))
+    unbiased.load_state_dict({name: value for name, value in published.state_dict().items() if "bias" not in name})
+    for layer in published.layers[0], published.layers[2]:
+        nn.init.zeros_(layer.bias)
+    values = torch.linspace(-1, 1, 9)
+    torch.testing.assert_close(unbiased(values), published(values))
+
+
+@pytest.mark.parametrize("kind", [MLPFilter, AnchoredFilter, UnbiasedFilter])
 def test_the_positive_option_makes_every_response_non_negative(kind) -> None:
     torch.manual_seed(0)
     values = torch.linspace(-1, 1, 50)
@@ -45,11 +55,11 @@ def test_hidden_channels_set_the_depth_of_the_filter() -> None:
 
 
 def test_a_wrong_filter_name_lists_the_right_ones() -> None:
-    with pytest.raises(ValueError, match="unknown spectral filter 'mpl': choose one of power, mlp, anchored"):
+    with pytest.raises(ValueError, match="unknown spectral filter 'mpl': choose one of power, mlp, unbiased, anchored"):
         spectral_filter("mpl", [1])
 
 
-@pytest.mark.parametrize("name", ["power", "mlp", "anchored"])
+@pytest.mark.parametrize("name", ["power", "mlp", "unbiased", "anchored"])
 def test_every_spectral_filter_may_be_applied_to_a_matrix_and_differentiated(name: str) -> None:
     torch.manual_seed(0)
     response = spectral_filter(name, [2, 5], (4,)).double()
@@ -85,7 +95,7 @@ def test_stacked_layers_turn_their_gradients_back_at_once() -> None:
     torch.testing.assert_close([weight.grad for weight in weights], list(gradients))
 
 
-@pytest.mark.parametrize("name", ["mlp", "anchored"])
+@pytest.mark.parametrize("name", ["mlp", "unbiased", "anchored"])
 @pytest.mark.parametrize("positive", [True, False])
 @pytest.mark.parametrize("scales", [(0, 1, 3, 10), (2, math.inf)])
 def test_a_filter_knows_its_own_slope(name: str, positive: bool, scales: tuple[float, ...]) -> None:

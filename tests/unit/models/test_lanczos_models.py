@@ -16,7 +16,9 @@ from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, batched, molecule,
 VARIANTS = {
     "LanczosNet": (LanczosNet, {}),
     "LanczosNet, published filter": (LanczosNet, {"spectral_filter": "mlp"}),
+    "LanczosNet, no biases": (LanczosNet, {"spectral_filter": "unbiased", "bias": False}),
     "AdaLanczosNet": (AdaLanczosNet, {}),
+    "AdaLanczosNet, no biases": (AdaLanczosNet, {"spectral_filter": "unbiased", "bias": False}),
     "AdaLanczosNet, learned kernel": (AdaLanczosNet, {"kernel_channels": (6, 4)}),
     "AdaLanczosNet, published path": (AdaLanczosNet, {"tridiagonal_filter": "vectorized", "start": "random"}),
     "AdaLanczosNet, lean filter": (AdaLanczosNet, {"tridiagonal_filter": "entrywise"}),
@@ -199,12 +201,9 @@ def test_edgeless_one_node_and_empty_graphs_are_fine(name: str) -> None:
 def test_every_node_of_a_complete_graph_keeps_its_row_after_breakdown(name: str) -> None:
     edges = (torch.ones(9, 9) - torch.eye(9)).nonzero().T
     graph = Data(x=torch.randn(9, 4, generator=generator(0)), edge_index=edges)
-    network = node_network(name, short_scales=[])
-    out = network(graph)
+    out = node_network(name, short_scales=[], bias=False)(graph)
     assert torch.isfinite(out).all()
-    for conv in network.convolutions:
-        torch.nn.init.zeros_(conv.bias)
-    assert (network(graph).abs().sum(1) > 0).all()
+    assert (out.abs().sum(1) > 0).all()
 
 
 def test_all_node_embeddings_equal_is_no_trouble(name: str) -> None:
@@ -483,6 +482,12 @@ def test_the_initial_gain_scales_the_first_weights_of_the_convolutions(name: str
     torch.manual_seed(3)
     plain.reset_parameters()
     torch.testing.assert_close(small.convolutions[1].weight, 0.1 * plain.convolutions[1].weight)
+
+
+def test_without_biases_a_network_is_the_one_whose_biases_are_zero(name: str) -> None:
+    with_zeros, without = (node_network(name, bias=bias) for bias in (True, False))  # biases begin at zero
+    assert all(convolution.bias is None for convolution in without.convolutions)
+    torch.testing.assert_close(without(node_graph()), with_zeros(node_graph()))
 
 
 @pytest.mark.parametrize("kind", [LanczosNet, AdaLanczosNet])
