@@ -103,12 +103,14 @@ def test_gpnn_on_qm8_has_the_numbers_of_the_published_code() -> None:
     assert {key: options[key] for key in GPNN_CODE} == GPNN_CODE
 
 
-def test_adalanczosnet_on_citation_networks_has_the_affinity_of_section_3_3() -> None:
-    """A has the kernel of Eq. 9 on edges and zeros elsewhere, on its diagonal too."""
-    published = row("citation", "adalanczosnet")
-    assert published.options["self_loops"] is False
-    assert "section 3.3 to the letter" in published.why
-    assert "self_loops" not in row("citation", "adalanczosnet", "modern").options
+@pytest.mark.parametrize("name", ["lanczosnet", "adalanczosnet"])
+def test_what_the_appendix_leaves_open_is_the_same_for_both_lanczos_networks_and_said(name: str) -> None:
+    """No biases, as in Algorithm 2; S of A + I, as in section 2; first weights and the search for Ritz pairs."""
+    published = row("citation", name)
+    chosen = {"spectral_filter": "unbiased", "bias": False, "initial_gain": 0.1, "search_steps": 240}
+    assert {key: published.options[key] for key in chosen} == chosen
+    assert "self_loops" not in published.options
+    assert published.why
 
 
 def test_every_run_is_trained_as_the_appendix_says() -> None:
