@@ -89,9 +89,7 @@ class LearnedFilter(nn.Module, ABC):
         super().__init__()
         self.scales = Scales(scales, allow_infinity=True)
         self.positive = positive
-        self.layers = multilayer_perceptron(
-            len(self.scales), hidden_channels, len(self.scales), bias=self.has_biases
-        )
+        self.layers = multilayer_perceptron(len(self.scales), hidden_channels, len(self.scales), bias=self.has_biases)
 
     def reset_parameters(self) -> None:
         reset_layers(self.layers)
