@@ -9,7 +9,14 @@ from lanczosnet.filters.fourier import (
     inverse_fourier_transform,
     spectral_basis,
 )
-from lanczosnet.filters.polynomial import chebyshev_terms, krylov_filter, power_filter, power_sum, power_terms
+from lanczosnet.filters.polynomial import (
+    chebyshev_sum,
+    chebyshev_terms,
+    krylov_filter,
+    power_filter,
+    power_sum,
+    power_terms,
+)
 from lanczosnet.filters.scales import Scales
 from lanczosnet.filters.spectral import (
     AnchoredFilter,
@@ -40,6 +47,7 @@ __all__ = [
     "UnbiasedFilter",
     "VectorizedTridiagonalFilter",
     "WholeBasis",
+    "chebyshev_sum",
     "chebyshev_terms",
     "filtered_by_layer",
     "fourier_transform",

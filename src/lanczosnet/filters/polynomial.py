@@ -1,6 +1,6 @@
 """Polynomial filters on S itself: what can be reached with a few products (section 2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -74,6 +74,16 @@ def chebyshev_terms(laplacian: Operator, signal: Tensor, order: int, largest_eig
     while len(terms) < order:
         terms.append(2.0 * rescaled(terms[-1]) - terms[-2])
     return terms
+
+
+def chebyshev_sum(product: Callable[[Tensor], Tensor], signals: Sequence[Tensor]) -> Tensor:
+    """sum_k T_k(M) X_k by Clenshaw's rule, where `product` multiplies with M: as wide as the X_k, not as what they are
+    made of."""
+    *lower, current = signals
+    after: Tensor | float = 0.0
+    for order, signal in reversed(list(enumerate(lower))):
+        current, after = signal + (2.0 if order else 1.0) * product(current) - after, current
+    return current
 
 
 def krylov_filter(operator: Operator, signal: Tensor, weights: Tensor) -> Tensor:

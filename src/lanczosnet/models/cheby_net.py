@@ -2,13 +2,14 @@
 
 from typing import Any, Unpack
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.nn import ChebConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import remove_self_loops
 
 from lanczosnet.affinity import BlockLayout, DenseOperator
-from lanczosnet.filters import chebyshev_terms
+from lanczosnet.filters import chebyshev_sum, chebyshev_terms
 from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
 from lanczosnet.models.blocks import Blocks, identity_block, operator_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
@@ -79,7 +80,18 @@ class ChebyNet(EdgeNetwork):
 
 
 class ScaledChebConv(ChebConv):
-    """PyG's layer on weights of edges that are L - I already, which it would work out in every call."""
+    """PyG's layer on weights of edges that are L - I already, which it would work out in every call.
+
+    Where it has fewer outputs than inputs the weights come first, and outputs are sent along the edges: PyG sends all
+    inputs, thousands of words on the citation networks.
+    """
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, *_: Any, **__: Any) -> Tensor:
+        if self.in_channels <= self.out_channels:
+            return super().forward(x, edge_index, edge_weight)
+        weights = torch.cat([linear.weight for linear in self.lins])
+        signals = nn.functional.linear(x, weights).chunk(len(self.lins), -1)
+        return self.bias + chebyshev_sum(lambda signal: self.propagate(edge_index, x=signal, norm=edge_weight), signals)
 
     def __norm__(self, edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor, *_: Any, **__: Any) -> Edges:
         return Edges(edge_index, edge_weight)

@@ -2,9 +2,9 @@ import pytest
 import torch
 from torch_geometric.nn import ChebConv
 
-from graph_builders import generator, random_operator, tolerance
+from graph_builders import generator, random_edges, random_operator, tolerance
 from lanczosnet.affinity import adjacency, laplacian
-from lanczosnet.filters import chebyshev_terms, power_filter, power_terms
+from lanczosnet.filters import chebyshev_sum, chebyshev_terms, power_filter, power_terms
 from lanczosnet.filters.polynomial import krylov_filter
 
 
@@ -45,6 +45,17 @@ def test_chebyshev_terms_are_those_of_pyg_with_the_same_weights() -> None:
     terms = chebyshev_terms(laplacian(adjacency(edges)), x, 4)
     ours = sum(term @ linear.weight.T for term, linear in zip(terms, reference.lins, strict=True))
     torch.testing.assert_close(ours, reference(x, edges), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+def test_a_sum_of_chebyshev_terms_of_several_signals_needs_none_of_the_terms(count: int) -> None:
+    torch.manual_seed(0)
+    edges = random_edges(9)
+    L = laplacian(adjacency(edges, dtype=torch.float64))
+    signals = list(torch.randn(count, 9, 2, dtype=torch.float64))
+    expected = sum(chebyshev_terms(L, signal, count)[order] for order, signal in enumerate(signals))
+    found = chebyshev_sum(lambda x: L @ x - x, signals)
+    torch.testing.assert_close(found, expected)
 
 
 def test_bad_polynomial_arguments_say_what_was_given() -> None:

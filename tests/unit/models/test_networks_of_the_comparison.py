@@ -65,6 +65,16 @@ def test_chebynet_equals_pyg_layers_with_the_same_weights() -> None:
     torch.testing.assert_close(network(data), two_layers([ChebConv(4, 8, K=4), ChebConv(8, 3, K=4)], network, data))
 
 
+def test_chebynet_sends_no_more_channels_along_the_edges_than_it_must() -> None:
+    network, widths = ChebyNet(4, 8, 3, polynomial_order=2), []
+    for convolution in network.convolutions:
+        convolution.simple.register_propagate_forward_pre_hook(
+            lambda _, inputs: widths.append(inputs[-1]["x"].shape[1])
+        )
+    network(graph())
+    assert widths == [4, 4, 3, 3]
+
+
 def test_graphsage_equals_pyg_layers_with_the_same_weights() -> None:
     network, data = GraphSAGE(4, 8, 3, normalize=False), graph()
     torch.testing.assert_close(network(data), two_layers([SAGEConv(4, 8), SAGEConv(8, 3)], network, data))
