@@ -77,7 +77,7 @@ def _draw(data: "Data", path: Path) -> None:
 
     from lanczosnet.diffusion_maps import DiffusionMap
     from lanczosnet.diffusion_maps.figure import plot_embedding
-    from lanczosnet.graphs.files import write_figure
+    from lanczosnet.files import write_figure
 
     figure = Figure(figsize=(6.4, 4.8), layout="constrained", dpi=150)
     axes = figure.add_subplot()

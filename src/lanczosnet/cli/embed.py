@@ -52,7 +52,7 @@ def embed(
 
 
 def _write(path: Path, embedding: "np.ndarray") -> None:
-    from lanczosnet.graphs.files import replacing
+    from lanczosnet.files import replacing
 
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -65,7 +65,7 @@ def _draw(path: Path, embedding: "np.ndarray", data: Any, name: str) -> None:
     from matplotlib.figure import Figure
 
     from lanczosnet.diffusion_maps.figure import plot_embedding
-    from lanczosnet.graphs.files import write_figure
+    from lanczosnet.files import write_figure
 
     y = data.get("y")
     is_per_node = y is not None and y.dim() == 1 and len(y) == data.num_nodes

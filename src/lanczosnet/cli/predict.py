@@ -173,7 +173,7 @@ def _write_to(out: Path | None, rows: list[Row]) -> None:
     if out is None:
         _write(sys.stdout, rows)
         return
-    from lanczosnet.graphs.files import replacing
+    from lanczosnet.files import replacing
 
     with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         _write(stream, rows)

@@ -69,7 +69,7 @@ def _measured(data: Any, steps: int, seed: int) -> tuple[dict[str, Any], "np.nda
 def _draw(path: Path, ritz_values: "np.ndarray", eigenvalues: "np.ndarray | None", name: str, steps: int) -> None:
     from matplotlib.figure import Figure
 
-    from lanczosnet.graphs.files import write_figure
+    from lanczosnet.files import write_figure
 
     figure = Figure(figsize=(7.0, 3.6), layout="constrained", dpi=150)
     axes = figure.add_subplot()

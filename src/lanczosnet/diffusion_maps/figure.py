@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
 from lanczosnet.diffusion_maps.estimator import DiffusionMap
+from lanczosnet.files import write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ def draw_swiss_roll_and_digits(path: str | PathLike[str]) -> None:
     )
     model = DiffusionMap(n_neighbors=256)
     _draw_panel(figure.add_subplot(grid[2]), model, digits.data, digits.target, "digits", "digit")
-    figure.savefig(path)
+    write_figure(figure, path)
 
 
 def _draw_panel(axes: "Axes", model: DiffusionMap, X: np.ndarray, labels: np.ndarray, what: str, name: str) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.graphs.files import replacing
+from lanczosnet.files import replacing
 
 Line = dict[str, Any]
 

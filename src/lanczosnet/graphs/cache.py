@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lanczosnet.files import replacing
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import replacing
 
 Content = tuple[dict[str, np.ndarray], dict[str, Any]]  # arrays, and what they were made from
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
+from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import lock, sha256_of
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.sources import SourceFile, how_to_get
 

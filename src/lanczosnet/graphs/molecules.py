@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.cache import read_cache, read_if, write_cache
 from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import lock, sha256_of
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lanczosnet.files import sha256_of
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.cache import read_cache, read_if
 from lanczosnet.graphs.directory import search_path, writable_directory
 from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import sha256_of
 from lanczosnet.graphs.molecules import cached_molecules, packed_molecules
 from lanczosnet.graphs.packed import PackedGraphs
 

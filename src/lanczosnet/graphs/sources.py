@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from lanczosnet.files import sha256_of
 from lanczosnet.graphs.directory import data_directory, search_path
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import sha256_of
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lanczosnet.files import replacing
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.files import replacing
 from lanczosnet.graphs.packed import PackedGraphs
 
 PARTS = ("train", "val", "test")

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from lanczosnet.files import write_figure
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -37,7 +39,7 @@ def draw_curves(lines: Iterable[Line], names: Mapping[tuple[str, str], str], pat
     for axes, name in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw_panel(axes, _by_cell(lines, names), name)
     figure.axes[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    figure.savefig(path)
+    write_figure(figure, path)
     return len(lines)
 
 

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialized
 from torch import Tensor
 
-from lanczosnet.graphs.files import replacing
+from lanczosnet.files import replacing
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.progress import Progress, Run
 from lanczosnet.training.recipes import Recipe

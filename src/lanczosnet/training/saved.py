@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import lanczosnet
+from lanczosnet.files import replacing, sha256_of
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.files import replacing, sha256_of
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.predictions import Predictions, predict

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
+from lanczosnet.files import sha256_of
 from lanczosnet.graphs import DataError, load, select_targets, sources, split
-from lanczosnet.graphs.files import sha256_of
 from lanczosnet.graphs.qm8 import CACHE, TARGETS, TASKS_16
 from lanczosnet.graphs.smiles import EDGE_TYPES
 

@@ -39,3 +39,13 @@ def test_ticks_are_plain_numbers():
     formatter.axis.set_view_interval(0.05, 0.4)
     formatter.set_locs([0.1, 0.2])
     assert [formatter(value) for value in (0.1, 0.2, 0.07)] == ["0.1", "0.2", ""]
+
+
+def test_a_picture_that_cannot_be_written_leaves_what_was_there(tmp_path) -> None:
+    lines = [line("gcn", 0, 1.0, 0.5)]
+    (tmp_path / "curves.bmp").write_text("before")
+    with pytest.raises(ValueError, match="bmp"):
+        draw_curves(lines, NAMES, tmp_path / "curves.bmp")
+    with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
+        draw_curves(lines, NAMES, tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("curves.bmp", "before")]

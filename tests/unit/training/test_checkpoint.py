@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lanczosnet.files import replacing
 from lanczosnet.graphs import cache
-from lanczosnet.graphs.files import replacing
 from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run, saved
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.plan import CHECKPOINT

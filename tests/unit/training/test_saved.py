@@ -12,8 +12,8 @@ from safetensors.torch import load_file, save_file
 from torch_geometric.data import Data
 
 import lanczosnet
+from lanczosnet.files import sha256_of
 from lanczosnet.graphs import DataError, load, select_targets
-from lanczosnet.graphs.files import sha256_of
 from lanczosnet.training import Plan, TrainingError, prepare, run
 from lanczosnet.training.evaluation import evaluate, original_data
 from training_builders import packed_molecules

@@ -38,8 +38,9 @@ def replacing(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_figure(figure: "Figure", path: Path) -> None:
+def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """In the format that the ending says, PNG without one."""
+    path = Path(path)
     with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix.removeprefix(".") or "png")
 

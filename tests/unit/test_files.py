@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
-from lanczosnet.graphs.files import replacing, sha256_of, write_figure
+from lanczosnet.files import replacing, sha256_of, write_figure
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
