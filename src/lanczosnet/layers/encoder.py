@@ -43,6 +43,16 @@ class NodeEncoder(nn.Module):
             return lookup(self.embedding.weight, types)
         return nn.functional.one_hot(types, self.in_channels).to(torch.get_default_dtype())
 
+    def check_types(self, x: Tensor) -> None:
+        """Whether all node types are known; for when a graph is prepared, since on a GPU the host must wait for it."""
+        if self.node_input == "features" or x.is_floating_point() or x.numel() == 0:
+            return
+        smallest, largest = (int(bound) for bound in torch.aminmax(x))
+        if smallest < 0 or largest >= self.in_channels:
+            raise ValueError(
+                f"this model knows the node types 0 to {self.in_channels - 1}, but x has {smallest} to {largest}"
+            )
+
     def _checked_features(self, x: Tensor) -> Tensor:
         if x.dim() != 2 or x.shape[1] != self.in_channels or not x.is_floating_point():
             raise ValueError(

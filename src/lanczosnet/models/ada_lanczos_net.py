@@ -169,6 +169,8 @@ class AdaLanczosNet(nn.Module):
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
         inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
+        if validate:
+            self.encoder.check_types(inputs.x)
         plan = None
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)

@@ -118,7 +118,10 @@ class EdgeNetwork(nn.Module, ABC):
 
     def prepare(self, data: Any, *, validate: bool = True) -> Any:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        return edge_inputs(data, self.num_edge_types, validate=validate)
+        inputs = edge_inputs(data, self.num_edge_types, validate=validate)
+        if validate:
+            self.encoder.check_types(inputs.x)
+        return inputs
 
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> Blocks | None:
         """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""

@@ -152,6 +152,8 @@ class LanczosNet(nn.Module):
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
         inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
+        if validate:
+            self.encoder.check_types(inputs.x)
         S = normalized(inputs.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:

@@ -95,10 +95,12 @@ def _output(network: nn.Module, data: Any) -> Tensor:
 
 def _check_types(network: nn.Module, x: Tensor | None) -> None:
     encoder = getattr(network, "encoder", None)
-    if encoder is None or x is None or x.is_floating_point() or x.numel() == 0:
+    if encoder is None or x is None:
         return
-    if int(x.max()) >= encoder.in_channels or int(x.min()) < 0:
-        raise TrainingError(f"node types must lie in 0...{encoder.in_channels - 1}, but reach {int(x.max())}")
+    try:
+        encoder.check_types(x)
+    except ValueError as error:
+        raise TrainingError(str(error)) from error
 
 
 def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:

@@ -56,6 +56,13 @@ def test_what_does_not_depend_on_parameters_may_be_prepared_once(name: str) -> N
         assert network(network.prepare(data)).equal(network(data))
 
 
+def test_node_types_that_a_network_does_not_know_are_an_error(name: str) -> None:
+    graph = molecule(4)
+    graph.x[1] = NUM_NODE_TYPES
+    with pytest.raises(ValueError, match=f"knows the node types 0 to {NUM_NODE_TYPES - 1}, but x has"):
+        graph_network(name)(batched([graph]))
+
+
 def test_a_batch_equals_its_graphs_one_by_one(name: str) -> None:
     network, graphs = graph_network(name), molecules()
     singles = torch.cat([network(batched([graph])) for graph in graphs])
