@@ -27,6 +27,7 @@ class ChebyNet(EdgeNetwork):
         out_channels: classes or targets.
         num_layers: graph convolutions.
         polynomial_order: the highest k (PyG's `K` counts the terms, one more).
+        self_loops: L of A + I, as in the other networks' S, in place of A.
         initial_gain: of the first weights, relative to Glorot's.
         **common: as in `CommonOptions`.
     """
@@ -39,12 +40,14 @@ class ChebyNet(EdgeNetwork):
         num_layers: int = 2,
         *,
         polynomial_order: int = 5,
+        self_loops: bool = False,
         initial_gain: float = 1.0,
         **common: Unpack[CommonOptions],
     ) -> None:
         super().__init__(in_channels, hidden_channels, out_channels, **common)
         if polynomial_order < 0:
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
+        self.self_loops = self_loops
         num_terms = self.num_terms = polynomial_order + 1
         self.convolutions = nn.ModuleList(
             WithEdgeTypes(
@@ -62,7 +65,7 @@ class ChebyNet(EdgeNetwork):
         simple, *types = inputs.channels
         num_nodes = len(inputs.x)
         typed = [symmetric_normalized(edges, num_nodes) for edges in types]
-        return inputs._replace(channels=[_scaled_laplacian(simple, num_nodes), *typed])
+        return inputs._replace(channels=[_scaled_laplacian(simple, num_nodes, self.self_loops), *typed])
 
     @property
     def num_operators(self) -> int:
@@ -97,9 +100,9 @@ class ScaledChebConv(ChebConv):
         return Edges(edge_index, edge_weight)
 
 
-def _scaled_laplacian(edges: Edges, num_nodes: int) -> Edges:
-    """L - I = -D^-1/2 A D^-1/2 without self-loops. Two bounds L, so that no graph's filter depends on its batch."""
+def _scaled_laplacian(edges: Edges, num_nodes: int, self_loops: bool) -> Edges:
+    """L - I = -D^-1/2 A D^-1/2, or of A + I. Two bounds L, so that no graph's filter depends on its batch."""
     index, weight = remove_self_loops(*edges)
     assert weight is not None
-    index, weight = gcn_norm(index, weight, num_nodes, add_self_loops=False, dtype=weight.dtype)
+    index, weight = gcn_norm(index, weight, num_nodes, add_self_loops=self_loops, dtype=weight.dtype)
     return Edges(index, -weight)

@@ -65,6 +65,19 @@ def test_chebynet_equals_pyg_layers_with_the_same_weights() -> None:
     torch.testing.assert_close(network(data), two_layers([ChebConv(4, 8, K=4), ChebConv(8, 3, K=4)], network, data))
 
 
+def test_self_loops_of_chebynet_are_the_laplacian_of_a_graph_that_has_them() -> None:
+    data = graph()
+    network = ChebyNet(4, 8, 3, 1, polynomial_order=2, self_loops=True)
+    A = torch.eye(len(data.x))
+    A[data.edge_index[1], data.edge_index[0]] += 1.0
+    scale = A.sum(1).rsqrt()
+    M = -scale[:, None] * A * scale
+    terms = [data.x, M @ data.x, 2 * M @ M @ data.x - data.x]
+    layer = network.convolutions[0].simple
+    expected = sum(linear(term) for linear, term in zip(layer.lins, terms, strict=True)) + layer.bias
+    torch.testing.assert_close(network(data), expected)
+
+
 def test_chebynet_sends_no_more_channels_along_the_edges_than_it_must() -> None:
     network, widths = ChebyNet(4, 8, 3, polynomial_order=2), []
     for convolution in network.convolutions:
