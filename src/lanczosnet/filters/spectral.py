@@ -138,7 +138,7 @@ class MLPFilter(LearnedFilter):
 
 
 class UnbiasedFilter(MLPFilter):
-    """The published MLP without its biases: zero where the Ritz value is."""
+    """The published MLP without its biases: zero where the Ritz value is (unless 0 is among the scales)."""
 
     has_biases = False
 
@@ -146,8 +146,8 @@ class UnbiasedFilter(MLPFilter):
 class AnchoredFilter(LearnedFilter):
     """r -> r^s (1 + tanh f(r^s1, ..., r^sE)): learned, and zero where the Ritz value is. The default.
 
-    An MLP with biases is not zero at r = 0, and lets the Ritz directions that carry nothing through as noise; on the
-    citation networks the published form then memorises its few labels. It starts near the plain powers.
+    An MLP with biases is not zero at r = 0, and lets the Ritz directions that carry nothing through as noise; where few
+    pairs have converged the published form may memorise few labels. It starts near the plain powers.
     """
 
     def response(self, power: Tensor, mapped: Tensor) -> Tensor:

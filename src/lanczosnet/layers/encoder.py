@@ -45,9 +45,9 @@ class NodeEncoder(nn.Module):
 
     def check_types(self, x: Tensor) -> None:
         """Whether all node types are known; for when a graph is prepared, since on a GPU the host must wait for it."""
-        if self.node_input == "features" or x.is_floating_point() or x.numel() == 0:
+        if self.node_input == "features" or x.numel() == 0:
             return
-        smallest, largest = (int(bound) for bound in torch.aminmax(x))
+        smallest, largest = (int(bound) for bound in torch.aminmax(self._checked_types(x)))
         if smallest < 0 or largest >= self.in_channels:
             raise ValueError(
                 f"this model knows the node types 0 to {self.in_channels - 1}, but x has {smallest} to {largest}"

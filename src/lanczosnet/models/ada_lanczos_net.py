@@ -202,6 +202,8 @@ class AdaLanczosNet(nn.Module):
             return None
         everything = all_graphs(graphs)
         inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
+        if validate:
+            self.encoder.check_types(inputs.x)
         size = graphs.node_ptr.diff()
         is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):

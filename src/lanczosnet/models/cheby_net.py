@@ -27,7 +27,7 @@ class ChebyNet(EdgeNetwork):
         out_channels: classes or targets.
         num_layers: graph convolutions.
         polynomial_order: the highest k (PyG's `K` counts the terms, one more).
-        self_loops: L of A + I, as in the other networks' S, in place of A.
+        self_loops: L of A + I, as in the Lanczos networks' S, in place of A.
         initial_gain: of the first weights, relative to Glorot's.
         **common: as in `CommonOptions`.
     """
@@ -94,7 +94,8 @@ class ScaledChebConv(ChebConv):
             return super().forward(x, edge_index, edge_weight)
         weights = torch.cat([linear.weight for linear in self.lins])
         signals = nn.functional.linear(x, weights).chunk(len(self.lins), -1)
-        return self.bias + chebyshev_sum(lambda signal: self.propagate(edge_index, x=signal, norm=edge_weight), signals)
+        y = chebyshev_sum(lambda signal: self.propagate(edge_index, x=signal, norm=edge_weight), signals)
+        return y if self.bias is None else y + self.bias
 
     def __norm__(self, edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor, *_: Any, **__: Any) -> Edges:
         return Edges(edge_index, edge_weight)

@@ -173,6 +173,8 @@ class LanczosNet(nn.Module):
             return None
         everything = all_graphs(graphs)
         inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
+        if validate:
+            self.encoder.check_types(inputs.x)
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S, validate), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.

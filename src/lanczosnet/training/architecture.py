@@ -46,10 +46,12 @@ def architecture_for(
     data: Data | PackedGraphs, task: Task, name: str, options: Mapping[str, Any] | None = None
 ) -> Architecture:
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
-    known = option_names(name)
-    for key in options or {}:
+    known = _constructor(name)
+    for key, value in (options or {}).items():
         if key not in known:
             raise TrainingError(f"{name} has no option {key!r}; known are {', '.join(known)}")
+        if isinstance(known[key].default, bool) and isinstance(value, str):  # any text would count as yes
+            raise TrainingError(f"the option {key} of {name} is true or false, not {value!r}")
     return Architecture(
         name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
     )
@@ -57,13 +59,18 @@ def architecture_for(
 
 def option_names(name: str) -> list[str]:
     """The options of a network's constructor, those that it hands on to its base class included."""
-    names: dict[str, None] = {}
+    return list(_constructor(name))
+
+
+def _constructor(name: str) -> dict[str, inspect.Parameter]:
+    found: dict[str, inspect.Parameter] = {}
     for kind in network(name).__mro__:
         parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
-        names |= {p.name: None for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        named = {p.name: p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
+        found |= {key: p for key, p in named.items() if key not in found}
         if not any(p.kind == p.VAR_KEYWORD for p in parameters):
             break
-    return [key for key in names if key != "self"]
+    return {key: p for key, p in found.items() if key != "self"}
 
 
 def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:

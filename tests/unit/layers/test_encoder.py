@@ -12,4 +12,7 @@ def test_node_types_that_the_model_does_not_know_are_named(node_input: str, type
     with pytest.raises(ValueError, match=f"knows the node types 0 to 4, but x has {first} to {last}"):
         encoder.check_types(torch.tensor(types))
     encoder.check_types(torch.tensor([0, 4]))
+    encoder.check_types(torch.tensor([[0], [4]]))
+    with pytest.raises(ValueError, match=r"takes node types, integers \[node\]"):
+        encoder.check_types(torch.tensor([[0, 9]]))
     encoder.check_types(torch.zeros(0, dtype=torch.long))

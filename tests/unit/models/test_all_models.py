@@ -7,6 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from graph_builders import generator, path_edges, random_edges
+from lanczosnet.graphs import pack
 from lanczosnet.models import MODELS, model
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, batched, molecule, molecules, relabelled
 
@@ -61,6 +62,8 @@ def test_node_types_that_a_network_does_not_know_are_an_error(name: str) -> None
     graph.x[1] = NUM_NODE_TYPES
     with pytest.raises(ValueError, match=f"knows the node types 0 to {NUM_NODE_TYPES - 1}, but x has"):
         graph_network(name)(batched([graph]))
+    with pytest.raises(ValueError, match=f"knows the node types 0 to {NUM_NODE_TYPES - 1}, but x has"):
+        graph_network(name).prepare_all(pack([molecule(3), graph]))
 
 
 def test_a_batch_equals_its_graphs_one_by_one(name: str) -> None:

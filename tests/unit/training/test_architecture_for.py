@@ -40,3 +40,9 @@ def test_a_misspelt_option_or_model_lists_the_right_ones():
 def test_every_network_tells_its_options(name):
     names = option_names(name)
     assert {"in_channels", "hidden_channels", "out_channels", "num_layers", "readout", "dropout"} <= set(names)
+
+
+def test_text_in_place_of_true_or_false_is_refused():
+    data = communities()
+    with pytest.raises(TrainingError, match="the option bias of lanczosnet is true or false, not 'no'"):
+        architecture_for(data, task_of(data, torch.arange(9)), "lanczosnet", {"bias": "no"})
