@@ -417,8 +417,8 @@ def test_the_examples_of_the_documentation_run() -> None:
 
 
 def test_the_figure_is_one_picture_file(tmp_path) -> None:
-    draw_swiss_roll_and_digits(tmp_path / "maps.png")
-    assert (tmp_path / "maps.png").read_bytes().startswith(b"\x89PNG")
+    draw_swiss_roll_and_digits(tmp_path / "new" / "maps.png")  # a folder is made, as for all pictures
+    assert (tmp_path / "new" / "maps.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

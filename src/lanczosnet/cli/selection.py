@@ -118,13 +118,13 @@ class Selection:
 def _check_options(options: dict[str, Any], models: set[str]) -> None:
     if not options:
         return
-    from lanczosnet.training.architecture import option_names  # takes seconds
+    from lanczosnet.training.architecture import check_options  # takes seconds
 
     for model in sorted(models):
-        for name in options:
-            if name not in option_names(model):
-                known = ", ".join(option_names(model))
-                raise typer.BadParameter(f"{model} has no option {name!r}; known are {known}", param_hint="--option")
+        try:
+            check_options(model, options)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--option") from error
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -168,9 +168,7 @@ class AdaLanczosNet(nn.Module):
 
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
-        if validate:
-            self.encoder.check_types(inputs.x)
+        inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
         plan = None
         if inputs.layout is None:
             plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
@@ -201,9 +199,9 @@ class AdaLanczosNet(nn.Module):
         if self.readout is None or not fit_in_blocks(graphs, 1 + self.num_edge_types):
             return None
         everything = all_graphs(graphs)
-        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
-        if validate:
-            self.encoder.check_types(inputs.x)
+        inputs = graph_inputs(
+            everything, self.encoder, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self)
+        )
         size = graphs.node_ptr.diff()
         is_exact = bool(size.max() <= self.exact_up_to)
         if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):

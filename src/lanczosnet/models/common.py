@@ -34,9 +34,9 @@ class EdgeInputs(NamedTuple):
         return self._replace(channels=[change(edges) for edges in self.channels])
 
 
-def edge_inputs(data: Any, num_edge_types: int = 0, *, validate: bool = True) -> EdgeInputs:
+def edge_inputs(data: Any, encoder: NodeEncoder, num_edge_types: int = 0, *, validate: bool = True) -> EdgeInputs:
     """Read x, edge_index, edge_weight, edge_type or edge_attr, and batch, and check them."""
-    x = node_input(data, validate=validate)
+    x = node_input(data, encoder, validate=validate)
     batch, num_graphs = graph_of_node(data)
     index, weight = data.edge_index, getattr(data, "edge_weight", None)
     if weight is None:
@@ -118,10 +118,7 @@ class EdgeNetwork(nn.Module, ABC):
 
     def prepare(self, data: Any, *, validate: bool = True) -> Any:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = edge_inputs(data, self.num_edge_types, validate=validate)
-        if validate:
-            self.encoder.check_types(inputs.x)
-        return inputs
+        return edge_inputs(data, self.encoder, self.num_edge_types, validate=validate)
 
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> Blocks | None:
         """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""

@@ -96,9 +96,7 @@ class DCNN(EdgeNetwork):
         )
 
     def prepare(self, data: Any, *, validate: bool = True) -> "DiffusionInputs":
-        graph = graph_inputs(data, self.num_edge_types, validate=validate)
-        if validate:
-            self.encoder.check_types(graph.x)
+        graph = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate)
         S = normalized(graph.adjacency, self_loops=False, validate=validate)
         root = graph.enter(graph.adjacency.degree().sqrt().unsqueeze(-1))
         return DiffusionInputs(graph, Diffusion(graph.arranged(S), root))

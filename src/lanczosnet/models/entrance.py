@@ -21,7 +21,7 @@ from lanczosnet.affinity import (
     normalized,
 )
 from lanczosnet.krylov import RitzPairs
-from lanczosnet.layers import EdgeTypeOperators
+from lanczosnet.layers import EdgeTypeOperators, NodeEncoder
 from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
 from lanczosnet.layers.sparse_features import sparse_where_it_pays
 
@@ -86,6 +86,7 @@ def type_of(network: nn.Module) -> torch.dtype:
 @torch.compiler.disable
 def graph_inputs(
     data: Any,
+    encoder: NodeEncoder,
     num_edge_types: int = 0,
     *,
     validate: bool = True,
@@ -97,7 +98,7 @@ def graph_inputs(
     Laid out component by component, or graph by graph where `by_graph` says so. Operators and Ritz pairs are of type
     `dtype`; where absent, of that of the features but never half precision, or with node types of the weights' own.
     """
-    x = node_input(data, validate=validate)
+    x = node_input(data, encoder, validate=validate)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
     weight = getattr(data, "edge_weight", None)
@@ -132,14 +133,16 @@ def graph_inputs(
     return inputs._replace(edge_types=_edge_types(data, num_edge_types, inputs))
 
 
-def node_input(data: Any, *, validate: bool = True) -> Tensor:
-    """The node features or types, checked."""
+def node_input(data: Any, encoder: NodeEncoder, *, validate: bool = True) -> Tensor:
+    """The node features or types, checked for what will encode them."""
     x = data.x
     if x is None:
         raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
     if validate and x.is_floating_point() and not bool(torch.isfinite(x).all()):
         node = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
+    if validate:
+        encoder.check_types(x)
     return x
 
 

@@ -151,9 +151,7 @@ class LanczosNet(nn.Module):
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
         """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
-        inputs = graph_inputs(data, self.num_edge_types, validate=validate, dtype=type_of(self))
-        if validate:
-            self.encoder.check_types(inputs.x)
+        inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
         S = normalized(inputs.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:
@@ -172,9 +170,9 @@ class LanczosNet(nn.Module):
         if self.readout is None or not fit_in_blocks(graphs, num_known + self.num_edge_types):
             return None
         everything = all_graphs(graphs)
-        inputs = graph_inputs(everything, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self))
-        if validate:
-            self.encoder.check_types(inputs.x)
+        inputs = graph_inputs(
+            everything, self.encoder, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self)
+        )
         S = normalized(inputs.adjacency, validate=validate)
         values, vectors = _by_graph(self._pairs(inputs, S, validate), inputs) if self.needs_pairs else _no_pairs(inputs)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.

@@ -46,15 +46,20 @@ def architecture_for(
     data: Data | PackedGraphs, task: Task, name: str, options: Mapping[str, Any] | None = None
 ) -> Architecture:
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
+    check_options(name, options or {})
+    return Architecture(
+        name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
+    )
+
+
+def check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Options that the network does not have, or text where it wants true or false, are an error; builds nothing."""
     known = _constructor(name)
-    for key, value in (options or {}).items():
+    for key, value in options.items():
         if key not in known:
             raise TrainingError(f"{name} has no option {key!r}; known are {', '.join(known)}")
         if isinstance(known[key].default, bool) and isinstance(value, str):  # any text would count as yes
             raise TrainingError(f"the option {key} of {name} is true or false, not {value!r}")
-    return Architecture(
-        name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
-    )
 
 
 def option_names(name: str) -> list[str]:

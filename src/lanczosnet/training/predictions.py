@@ -89,18 +89,7 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     """Checked here, so that a wrong input is answered with its reason."""
     network.eval()
     weight = next(network.parameters())
-    _check_types(network, data.x)
     return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
-
-
-def _check_types(network: nn.Module, x: Tensor | None) -> None:
-    encoder = getattr(network, "encoder", None)
-    if encoder is None or x is None:
-        return
-    try:
-        encoder.check_types(x)
-    except ValueError as error:
-        raise TrainingError(str(error)) from error
 
 
 def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:

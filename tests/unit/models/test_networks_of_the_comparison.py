@@ -9,6 +9,7 @@ from torch_geometric.utils import to_dense_adj
 
 from graph_builders import complete_edges, generator, path_edges, random_edges
 from lanczosnet.graphs import AddPartition, partition
+from lanczosnet.layers import NodeEncoder
 from lanczosnet.models import DCNN, GAT, GCN, GCNFP, GGNN, GPNN, MPNN, ChebyNet, GraphSAGE
 from lanczosnet.models.common import edge_inputs
 from lanczosnet.models.graph_sage import sample_neighbors
@@ -62,6 +63,8 @@ def test_gcn_equals_pyg_layers_with_the_same_weights() -> None:
 
 def test_chebynet_equals_pyg_layers_with_the_same_weights() -> None:
     network, data = ChebyNet(4, 8, 3, polynomial_order=3), graph()
+    for convolution in network.convolutions:
+        nn.init.normal_(convolution.simple.bias)
     torch.testing.assert_close(network(data), two_layers([ChebConv(4, 8, K=4), ChebConv(8, 3, K=4)], network, data))
 
 
@@ -365,7 +368,7 @@ def test_a_partition_of_another_graph_is_refused() -> None:
 
 def test_the_simple_graph_is_the_first_channel_and_edge_types_follow() -> None:
     data = molecule(9)
-    channels = edge_inputs(data, NUM_EDGE_TYPES).channels
+    channels = edge_inputs(data, NodeEncoder(NUM_NODE_TYPES, "learned"), NUM_EDGE_TYPES).channels
     assert len(channels) == 1 + NUM_EDGE_TYPES
     assert channels[0].edge_weight.equal(data.edge_attr.sum(1))
     for edges, flag in zip(channels[1:], data.edge_attr.T, strict=True):

@@ -119,7 +119,7 @@ def test_a_graph_that_does_not_fit_is_refused_with_its_reason(graphs):
     model = lanczosnet.load(graphs)
     edges = torch.tensor([[0, 1], [1, 0]])
     attributes = {"edge_index": edges, "edge_attr": torch.ones(2, 3), "edge_weight": torch.ones(2)}
-    with pytest.raises(TrainingError, match="knows the node types 0 to"):
+    with pytest.raises(ValueError, match="knows the node types 0 to"):
         model.predict(Data(x=torch.tensor([1, 99]), **attributes))
     with pytest.raises(ValueError, match="node types"):
         model.predict(Data(x=torch.randn(2, 4), **attributes))
