@@ -5,7 +5,8 @@ from lanczosnet.affinity.blocks import BlockLayout, block_layout, dense_blocks
 from lanczosnet.affinity.components import connected_components
 from lanczosnet.affinity.kernel import GraphKernel, kernel_adjacency
 from lanczosnet.affinity.normalization import alpha_normalized, laplacian, normalized, random_walk
-from lanczosnet.affinity.operator import DenseOperator, Operator, SparseOperator
+from lanczosnet.affinity.operator import DenseOperator, Operator
+from lanczosnet.affinity.sparse_operator import SparseOperator
 
 __all__ = [
     "BlockLayout",

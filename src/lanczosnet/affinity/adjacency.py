@@ -7,7 +7,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.operator import INT32_MAX, DenseOperator, Operator, SparseOperator, row_pointers
+from lanczosnet.affinity.operator import DenseOperator, Operator
+from lanczosnet.affinity.segments import row_pointers
+from lanczosnet.affinity.sparse_operator import INT32_MAX, SparseOperator
 
 
 def adjacency(

@@ -5,7 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.operator import DenseOperator, SparseOperator, places_within
+from lanczosnet.affinity.operator import DenseOperator
+from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.sparse_operator import SparseOperator
 
 
 class BlockLayout(NamedTuple):

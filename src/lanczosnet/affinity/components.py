@@ -5,7 +5,7 @@ import scipy.sparse.csgraph
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.operator import SparseOperator
+from lanczosnet.affinity.sparse_operator import SparseOperator
 
 
 def connected_components(operator: SparseOperator) -> tuple[Tensor, int]:

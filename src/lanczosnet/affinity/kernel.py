@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity.operator import SparseOperator
+from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.kernels import kernels_serve
 
 

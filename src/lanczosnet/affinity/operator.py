@@ -4,22 +4,11 @@ Two storages share it. `DenseOperator` holds a matrix or a padded batch of small
 large graph, or many ragged ones side by side, in CSR form with int32 indices wherever they fit.
 """
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
-
-from lanczosnet.affinity.first_order import first_order
-
-INT32_MAX = 2**31 - 1
-
-# PyTorch announces once per process that CSR is in beta; said here, it does not reach the user.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    torch.sparse_csr_tensor([0, 0], [], torch.zeros(0), (1, 1), check_invariants=False)
 
 
 class Operator(ABC):
@@ -170,190 +159,12 @@ class DenseOperator(Operator):
         return left @ right.mT
 
     def largest_entry(self) -> Tensor:
-        return _largest_magnitude(self.values.detach().flatten(-2))
+        return largest_magnitude(self.values.detach().flatten(-2))
 
 
-class SparseOperator(Operator):
-    """A CSR matrix over all nodes, with every diagonal entry stored so that self-loops and shifts change values only.
-
-    Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated.
-    """
-
-    def __init__(
-        self,
-        row_pointer: Tensor,
-        column: Tensor,
-        values: Tensor,
-        *,
-        diagonal_position: Tensor,
-        segment: Tensor | None = None,
-        num_segments: int | None = None,
-        symmetric: bool = True,
-    ) -> None:
-        self.row_pointer = row_pointer
-        self.column = column
-        self.values = values
-        self.diagonal_position = diagonal_position
-        self.segment = segment
-        self.num_segments = num_segments
-        self.symmetric = symmetric
-        size = (len(row_pointer) - 1,) * 2
-        self._csr = torch.sparse_csr_tensor(row_pointer, column, values.detach(), size, check_invariants=False)
-
-    @property
-    def shape(self) -> torch.Size:
-        return self._csr.shape
-
-    @property
-    def row(self) -> Tensor:
-        """The row of every stored entry."""
-        count = self.row_pointer.diff()
-        nodes = torch.arange(len(count), device=self.device, dtype=self.column.dtype)
-        return nodes.repeat_interleave(count, output_size=len(self.column))
-
-    def to(self, *args: Any, **kwargs: Any) -> Self:
-        values = self.values.to(*args, **kwargs)
-        device = values.device
-        return type(self)(
-            self.row_pointer.to(device),
-            self.column.to(device),
-            values,
-            diagonal_position=self.diagonal_position.to(device),
-            segment=None if self.segment is None else self.segment.to(device),
-            num_segments=self.num_segments,
-            symmetric=self.symmetric,
-        )
-
-    def dense(self) -> Tensor:
-        matrix = self.values.new_zeros(self.shape)
-        return matrix.index_put((self.row.long(), self.column.long()), self.values)
-
-    def with_values(self, values: Tensor, *, symmetric: bool | None = None) -> Self:
-        return type(self)(
-            self.row_pointer,
-            self.column,
-            values,
-            diagonal_position=self.diagonal_position,
-            segment=self.segment,
-            num_segments=self.num_segments,
-            symmetric=self.symmetric if symmetric is None else symmetric,
-        )
-
-    def degree(self) -> Tensor:
-        return self.values.new_zeros(self.num_nodes).index_add(0, self.row, self.values)
-
-    def scaled(self, left: Tensor | None = None, right: Tensor | None = None) -> Self:
-        values = self.values
-        if left is not None:
-            values = values * left.index_select(0, self.row)
-        if right is not None:
-            values = values * right.index_select(0, self.column)
-        return self.with_values(values, symmetric=self.symmetric and left is right)
-
-    def plus_diagonal(self, diagonal: Tensor) -> Self:
-        return self.with_values(self.values.index_add(0, self.diagonal_position, diagonal))
-
-    @property
-    def T(self) -> Operator:
-        if self.symmetric:
-            return self
-        row, column = self.row, self.column
-        order = torch.argsort(column, stable=True)
-        count = torch.bincount(column, minlength=self.num_nodes)
-        transposed = row[order]
-        position = (transposed == column[order]).nonzero().squeeze(1)
-        return type(self)(
-            row_pointers(count).to(self.row_pointer.dtype),
-            transposed,
-            self.values[order],
-            diagonal_position=position,
-            segment=self.segment,
-            num_segments=self.num_segments,
-            symmetric=False,
-        )
-
-    def product(self, signal: Tensor) -> Tensor:
-        if _is_watched(self.values) or _is_watched(signal):
-            return _SparseProduct.apply(self.values, signal, self)
-        return self._multiply(signal)
-
-    def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
-        if self.values.numel() == 0:
-            return torch.zeros_like(self.values)
-        # beta = 0: only the pattern of the first argument is used.
-        return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
-
-    def largest_entry(self) -> Tensor:
-        return _largest_magnitude(self.values.detach())
-
-    def without_segments(self) -> Self:
-        """The same matrix, seen as one graph."""
-        whole = self.with_values(self.values)
-        whole.segment = whole.num_segments = None
-        return whole
-
-    def padded(self) -> DenseOperator:
-        """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
-        from lanczosnet.affinity.blocks import block_layout, dense_blocks  # they build on this module
-
-        if self.segment is None:
-            segment, count = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device), 1
-        else:
-            segment, count = self.segment, self.num_segments or 0
-        return dense_blocks(self, block_layout(segment, count))
-
-    def _multiply(self, signal: Tensor) -> Tensor:
-        if self.num_nodes == 0:
-            return signal.clone()
-        return self._csr @ signal
-
-
-class _SparseProduct(torch.autograd.Function):
-    """CSR @ signal whose backward keeps the pattern; plain autograd through `torch.sparse.mm` allocates N x N."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: SparseOperator) -> Tensor:
-        ctx.operator = operator
-        ctx.save_for_backward(values, signal)
-        return operator._multiply(signal)
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        _, signal = ctx.saved_tensors
-        operator: SparseOperator = ctx.operator
-        grad_values = grad_signal = None
-        if ctx.needs_input_grad[0]:
-            pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))
-            grad_values = operator.sampled_product(*pair)
-        if ctx.needs_input_grad[1]:
-            grad_signal = operator.T.product(grad)
-        return grad_values, grad_signal, None
-
-
-def _is_watched(tensor: Tensor) -> bool:
-    """Whether autograd follows a tensor, backward or forward (where a product without a rule for it must raise)."""
-    return (tensor.requires_grad and torch.is_grad_enabled()) or unpack_dual(tensor).tangent is not None
-
-
-def _largest_magnitude(values: Tensor) -> Tensor:
+def largest_magnitude(values: Tensor) -> Tensor:
     """The largest absolute value along the last axis, in float64, without a copy."""
     if values.shape[-1] == 0:
         return values.new_zeros(values.shape[:-1], dtype=torch.float64)
     lowest, highest = values.aminmax(dim=-1)
     return torch.maximum(-lowest, highest).double()
-
-
-def row_pointers(count: Tensor) -> Tensor:
-    """CSR pointers from the number of entries per row."""
-    return torch.cat([count.new_zeros(1), count.cumsum(0)])
-
-
-def places_within(segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
-    """Each node's place within its segment, in node order, and the segments' sizes."""
-    size = torch.bincount(segment, minlength=num_segments)
-    order = torch.argsort(segment, stable=True)
-    first = (row_pointers(size)[:-1]).repeat_interleave(size)
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order), device=segment.device) - first
-    return place, size

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.segments import row_pointers
 from lanczosnet.krylov import RitzPairs
 
 LARGE = 512  # nodes of a component whose vectors are worth a product of their own
@@ -169,8 +170,7 @@ def _existing(pairs: RitzPairs) -> Tensor:
 def csr_matrix(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, int]) -> Tensor:
     """A CSR matrix from entries sorted by row."""
     count = torch.bincount(row, minlength=shape[0])
-    pointer = torch.cat([count.new_zeros(1), count.cumsum(0)])
-    return torch.sparse_csr_tensor(pointer.int(), column.int(), entries, shape, check_invariants=False)
+    return torch.sparse_csr_tensor(row_pointers(count).int(), column.int(), entries, shape, check_invariants=False)
 
 
 def constant_product(signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:

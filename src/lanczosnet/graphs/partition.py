@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, connected_components, normalized
-from lanczosnet.affinity.operator import places_within
+from lanczosnet.affinity.segments import places_within
 from lanczosnet.krylov import component_ritz_pairs
 
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.

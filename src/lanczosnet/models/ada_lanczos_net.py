@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
 from lanczosnet.affinity.kernel import learned_operator, learns_on_device
 from lanczosnet.affinity.normalization import OperatorT
-from lanczosnet.affinity.operator import places_within
+from lanczosnet.affinity.segments import places_within
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.operator import places_within
+from lanczosnet.affinity.segments import places_within
 from lanczosnet.layers.edge_types import Aggregation, side_by_side
 from lanczosnet.layers.packed import PackedNodes, Slots
 from lanczosnet.models.blocks import Blocks, ChannelInputs, node_blocks

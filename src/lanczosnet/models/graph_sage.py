@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree
 
 from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.operator import places_within
+from lanczosnet.affinity.segments import places_within
 from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
 from lanczosnet.models.blocks import Blocks, identity_block, operator_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block

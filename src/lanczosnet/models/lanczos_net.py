@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
-from lanczosnet.affinity.operator import places_within
+from lanczosnet.affinity.segments import places_within
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs
