@@ -119,6 +119,14 @@ def test_smaller_first_weights_of_graphsage_are_said() -> None:
     assert "0.3 of Glorot's" in published.why
 
 
+def test_self_loops_and_smaller_first_weights_of_chebynet_are_said() -> None:
+    published = row("citation", "chebynet")
+    assert (published.options["self_loops"], published.options["initial_gain"]) == (True, 0.3)
+    assert "A + I" in published.why
+    assert "0.3 of Glorot's" in published.why
+    assert "self_loops" not in row("qm8", "chebynet").options
+
+
 def test_every_run_is_trained_as_the_appendix_says() -> None:
     adam = {"optimizer": "adam", "epochs": 200, "patience": 0, "decay": "none", "clip_norm": 0.0, "averaging": 0.0}
     # Without the early stop on citation networks: docs/protocols.md says why.
