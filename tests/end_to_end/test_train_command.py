@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -17,6 +18,8 @@ from typer.testing import CliRunner
 import lanczosnet
 from lanczosnet.cli.app import app, main
 from lanczosnet.graphs import load, split
+from lanczosnet.training import devices
+from lanczosnet.training import seeds as training_seeds
 
 COMMAND = [sys.executable, "-m", "lanczosnet.cli"]
 TINY = ["--set", "epochs=4", "--set", "hidden_channels=8", "--set", "num_layers=1", "--set", "num_steps=5"]
@@ -322,6 +325,23 @@ def test_tensorboard_on_request(tmp_path):
     pytest.importorskip("tensorboard")
     invoke("train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path, "--tensorboard")
     assert list((tmp_path / "tensorboard").iterdir())
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize("more", [[], ["--any-order"]])
+def test_the_order_of_additions_is_left_open_on_demand_only(seeds, more, monkeypatch, tmp_path):
+    seen = []
+    making = devices.fabric_for
+
+    def noted(device="auto", precision="32-true", *, any_order=False):
+        seen.append(any_order)
+        return making(device, precision, any_order=any_order)
+
+    monkeypatch.setattr(devices, "fabric_for", noted)
+    monkeypatch.setattr(training_seeds, "run_seeds", partial(training_seeds.run_seeds, together=True))
+    monkeypatch.setattr(training_seeds, "fabric_for", noted)
+    invoke("train", "karate", "--split", "1-per-class", *TINY, "--seeds", seeds, "--out", tmp_path / "model", *more)
+    assert seen == [bool(more)]
 
 
 def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch):

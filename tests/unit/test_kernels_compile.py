@@ -31,6 +31,8 @@ ADAM |= {"DECOUPLED": True, "CLIPS": True, "MAX_NORM": 5.0, "TINY": 1e-6, "SIZE"
 PAIR = {"GRAPH": 4704, "A": 28, "B": 6, "C": 28, "STRIDE_A": 168, "STRIDE_B": 28, "STRIDE_C": 1}
 PAIR |= {"GROWS_A": True, "GROWS_B": False, "GROWS_C": True, "GATHERS": True, "SIZE": 1024}
 PAIR_TYPES = {"graphs": "*i64", "width": "i32"}
+ROWS = {"ENTRIES": 8, "CHANNELS": 64}
+ROWS_TYPES = {"pointer": "*i32", "column": "*i32", "num_channels": "i32"}
 TYPES = {"table": "*i64", "found": "*i64"} | PAIR_TYPES  # of nodes
 # Of QM8's sizes: module, kernel, the type of its arguments that has no other, the others', constants, warps.
 KERNELS = {
@@ -47,6 +49,8 @@ KERNELS = {
         {**MEANS, "ROWS": 64},
         4,
     ),
+    "sparse product": ("affinity.csr_kernel", "_rows_times", FLOAT, ROWS_TYPES, {"DOUBLE": False, **ROWS}, 2),
+    "sparse product, double": ("affinity.csr_kernel", "_rows_times", DOUBLE, ROWS_TYPES, {"DOUBLE": True, **ROWS}, 2),
     "learned S": ("affinity.kernel_on_device", "_forward", FLOAT, {}, LEARNED, 4),
     "learned S, backwards": ("affinity.kernel_on_device", "_backward", FLOAT, {}, LEARNED, 4),
     "differences": ("krylov.differences_kernel", "_weighed", FLOAT, {}, DIFFERENCES, 4),

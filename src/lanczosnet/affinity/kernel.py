@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.kernels import kernels_serve
 
@@ -30,8 +31,8 @@ def _mean_over_edges(pattern: SparseOperator, distance: Tensor, is_edge: Tensor)
     graph = torch.zeros_like(pattern.diagonal_position) if pattern.segment is None else pattern.segment
     num_graphs = pattern.num_segments or 1
     of_edge = graph[pattern.row]
-    total = distance.new_zeros(num_graphs).index_add(0, of_edge, distance)
-    count = distance.new_zeros(num_graphs).index_add(0, of_edge, is_edge.to(distance.dtype))
+    total = segment_sum(distance, of_edge, num_graphs)
+    count = segment_sum(is_edge.to(distance.dtype), of_edge, num_graphs)
     mean = total / count.clamp(min=1.0)
     # The smallest normal number: below it the division itself would overflow.
     return torch.where(mean > torch.finfo(mean.dtype).tiny, mean, torch.ones_like(mean))[graph]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
+from lanczosnet.affinity.csr_product import csr_product
 from lanczosnet.affinity.first_order import first_order
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.affinity.segments import row_pointers
@@ -151,7 +152,7 @@ class SparseOperator(Operator):
     def _multiply(self, signal: Tensor) -> Tensor:
         if self.num_nodes == 0:
             return signal.clone()
-        return self._csr @ signal
+        return csr_product(self._csr, signal)
 
 
 class _SparseProduct(torch.autograd.Function):

@@ -55,12 +55,12 @@ def check_device(device: str) -> None:
         raise typer.BadParameter(f"{device!r} is none of auto, cpu, cuda, mps", param_hint="--device")
 
 
-def fabric_for(device: str, precision: str = "32-true") -> "Fabric":
+def fabric_for(device: str, precision: str = "32-true", *, any_order: bool = False) -> "Fabric":
     """The device of a name."""
     check_device(device)
     from lanczosnet.training.devices import fabric_for as make
 
-    return make(device, precision)
+    return make(device, precision, any_order=any_order)
 
 
 def device_of(device: str) -> Any:

@@ -45,6 +45,9 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
+    any_order: Annotated[
+        bool, typer.Option("--any-order", help="On a GPU: faster, but a seed no longer determines the last digits.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,
@@ -89,9 +92,10 @@ def train(
             clear(each)
     if seeds > 1:
         with _told_how_to_resume():
-            _train_seeds(prepared, seeds, folder, as_json, device=device, precision=precision, data_dir=data_dir, **how)
+            where = {"device": device, "precision": precision, "any_order": any_order, "data_dir": data_dir}
+            _train_seeds(prepared, seeds, folder, as_json, **where, **how)
         return
-    fabric = fabric_for(device, precision)
+    fabric = fabric_for(device, precision, any_order=any_order)
     with _told_how_to_resume():
         fitted = _fitted(prepared, folder, fabric, quiet=as_json, tensorboard=tensorboard, **how)
     if fabric.is_global_zero:

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from lanczosnet.affinity import Operator, SparseOperator, connected_components
+from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.krylov import lanczos
 
 MOST_DENSE_NODES = 512  # below, all of S is diagonalised in less time than Lanczos needs
@@ -42,7 +43,7 @@ def equilibrium(adjacency: SparseOperator, most: int) -> Equilibrium:
     """
     degree = adjacency.degree()
     component, count = connected_components(adjacency)
-    mass = degree.new_zeros(count).index_add(0, component, degree)
+    mass = segment_sum(degree, component, count)
     heaviest_first = mass.argsort(descending=True, stable=True)
     num_alive = int((mass > 0).sum())
     width = min(num_alive, most)

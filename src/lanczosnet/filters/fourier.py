@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.csr_product import csr_product
 from lanczosnet.affinity.segments import row_pointers
 from lanczosnet.krylov import RitzPairs
 
@@ -184,7 +185,7 @@ class _ConstantProduct(torch.autograd.Function):
         ctx.matrices = matrix, transpose
         ctx.signal_type = signal.dtype
         with torch.autocast(signal.device.type, enabled=False):
-            return matrix @ signal.to(matrix.dtype)
+            return csr_product(matrix, signal.to(matrix.dtype))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, connected_components, normalized
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.segments import places_within, segment_sum
 from lanczosnet.krylov import component_ritz_pairs
 
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
@@ -52,7 +52,7 @@ def _kmeans(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
         previous, label = label, (points.unsqueeze(1) - centres[component]).square().sum(-1).argmin(1)
         cluster = component * k + label
         members = torch.bincount(cluster, minlength=count * k).view(count, k, 1)
-        sums = points.new_zeros(count * k, points.shape[1]).index_add(0, cluster, points).view_as(centres)
+        sums = segment_sum(points, cluster, count * k).view_as(centres)
         centres = torch.where(members > 0, sums / members.clamp_min(1), centres)
         if label.equal(previous):
             break
@@ -62,7 +62,7 @@ def _kmeans(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
 def _far_apart(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
     """The point farthest from its component's mean, then k - 1 times the point farthest from those chosen before."""
     members = torch.bincount(component, minlength=count).clamp_min(1).unsqueeze(-1)
-    mean = points.new_zeros(count, points.shape[1]).index_add(0, component, points) / members
+    mean = segment_sum(points, component, count) / members
     distance = (points - mean[component]).square().sum(-1)
     nodes = torch.arange(len(points), device=points.device)
     centres = []

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import DenseOperator, Operator
+from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.krylov.lanczos import Tridiagonalization
 from lanczosnet.krylov.ritz import tridiagonal_matrix
 
@@ -37,7 +38,7 @@ def approximation_error(operator: Operator, result: Tridiagonalization) -> Tenso
         total = squares.sum()
     else:
         per_node = operator.with_values(squares).degree()
-        total = T.new_zeros(T.shape[0]).index_add(0, result.segment, per_node)
+        total = segment_sum(per_node, result.segment, len(T))
     return (total - T.square().sum((-2, -1))).clamp(min=0.0).sqrt()
 
 

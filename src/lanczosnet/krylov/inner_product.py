@@ -9,6 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.segments import segment_sum
+
 # Matrix products on the CPU add float32 numbers one after the other, and over a million nodes lose three digits.
 # Sums over more nodes than this are put together in float64; it costs nothing.
 LONGEST_FLOAT32_SUM = 2**15
@@ -73,7 +75,7 @@ class SegmentInnerProduct:
         self.num_segments = num_segments
 
     def project(self, basis: Tensor, vector: Tensor) -> Tensor:
-        return self._sum((basis * vector).mT.double()).to(vector.dtype)
+        return segment_sum((basis * vector).mT.double(), self.segment, self.num_segments).to(vector.dtype)
 
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         return (basis * coefficients.mT.index_select(1, self.segment)).sum(0)
@@ -82,17 +84,13 @@ class SegmentInnerProduct:
         return vector - self.combine(basis, coefficients)
 
     def dot(self, left: Tensor, right: Tensor) -> Tensor:
-        return self._sum(left.double() * right.double())
+        return segment_sum(left.double() * right.double(), self.segment, self.num_segments)
 
     def norm(self, vector: Tensor) -> Tensor:
         return _safe_sqrt(self.dot(vector, vector))
 
     def spread(self, per_graph: Tensor) -> Tensor:
         return per_graph.index_select(0, self.segment)
-
-    def _sum(self, per_node: Tensor) -> Tensor:
-        zeros = per_node.new_zeros(self.num_segments, *per_node.shape[1:])
-        return zeros.index_add(0, self.segment, per_node)
 
 
 def _safe_sqrt(square: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import BlockLayout
+from lanczosnet.affinity.segments import segment_sum
 
 
 class Coordinates(Protocol):
@@ -118,8 +119,8 @@ class RaggedCoordinates(LanczosCoordinates):
         self.num_segments = num_segments
 
     def _transformed(self, signal: Tensor) -> Tensor:
-        zeros = signal.new_zeros(self.num_segments, signal.shape[-1])
-        return torch.stack([zeros.index_add(0, self.segment, vector * signal) for vector in self.vectors], 1)
+        parts = (vector * signal for vector in self.vectors)
+        return torch.stack([segment_sum(part, self.segment, self.num_segments) for part in parts], 1)
 
     def inverse(self, coefficients: Tensor) -> Tensor:
         steps = zip(self.vectors, coefficients.unbind(1), strict=True)

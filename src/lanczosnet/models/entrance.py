@@ -20,6 +20,7 @@ from lanczosnet.affinity import (
     dense_blocks,
     normalized,
 )
+from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.krylov import RitzPairs
 from lanczosnet.layers import EdgeTypeOperators, NodeEncoder
 from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
@@ -188,7 +189,7 @@ def _are_components(first_node: Tensor, A: SparseOperator) -> bool:
 def check_pairs(pairs: RitzPairs, S: SparseOperator) -> None:
     """Those that the data carries must be of its graph: a Ritz value is v^T S v."""
     assert pairs.segment is not None
-    quotient = torch.zeros_like(pairs.values).index_add(0, pairs.segment, pairs.vectors * (S @ pairs.vectors))
+    quotient = segment_sum(pairs.vectors * (S @ pairs.vectors), pairs.segment, len(pairs.values))
     if not torch.allclose(quotient, pairs.values, rtol=0.0, atol=PAIR_TOLERANCE):
         raise ValueError(f"the Ritz pairs that the data carries are not those of its graph: {AGAIN}")
 
@@ -207,8 +208,7 @@ def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dty
 
 def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:
     """How many Ritz pairs each component has: the columns in which any of its nodes is not zero."""
-    zeros = vectors.new_zeros(num_components, vectors.shape[1])
-    return (zeros.index_add(0, component, vectors.abs()) > 0).sum(1)
+    return (segment_sum(vectors.abs(), component, num_components) > 0).sum(1)
 
 
 def _edge_types(data: Any, num_edge_types: int, inputs: GraphInputs) -> EdgeTypeOperators | None:

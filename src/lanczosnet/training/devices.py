@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -16,11 +16,13 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 PRECISIONS = ("32-true", "32-exact", "bf16-mixed", "16-mixed", "64-true")
 
 
-def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
+def fabric_for(device: str = "auto", precision: str = "32-true", *, any_order: bool = False) -> "Fabric":
     """One process, or those that `torchrun` started.
 
     In "32-true" a GPU multiplies float32 matrices with ten bits of mantissa (TF32), several times faster; "32-exact"
     keeps all bits. What is prepared before training, and all that Lanczos does, keeps them in either case.
+
+    A GPU trains in one order of additions, so that a seed determines every bit; with `any_order` as fast as it can.
     """
     check_available(device, precision)
     from lightning.fabric import Fabric
@@ -37,6 +39,7 @@ def fabric_for(device: str = "auto", precision: str = "32-true") -> "Fabric":
     with float32_products("high"):  # else Lightning advises it at every start; `products_of` does so while training
         fabric.launch()
     fabric.float32_products = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
+    fabric.any_order = any_order  # type: ignore[attr-defined]
     return fabric
 
 
@@ -73,6 +76,24 @@ def products_of(fabric: "Fabric") -> AbstractContextManager[None]:
     """As the precision of `fabric_for` says, for as long as something is trained: what a caller does later keeps all
     bits. Other fabrics leave products as the caller has set them."""
     return float32_products(getattr(fabric, "float32_products", torch.get_float32_matmul_precision()))
+
+
+@contextmanager
+def order_of(fabric: "Fabric") -> Iterator[None]:
+    """A GPU adds up in the same order every time, so that a seed determines every bit, unless the fabric was made for
+    any order; then as before."""
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    memory: Any = torch.utils.deterministic
+    fills = memory.fill_uninitialized_memory
+    if fabric.device.type == "cuda" and not getattr(fabric, "any_order", False):
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        # Would cost time; nothing here reads what it did not write.
+        memory.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        memory.fill_uninitialized_memory = fills
 
 
 def exact_products() -> AbstractContextManager[None]:

@@ -42,6 +42,7 @@ def run_seeds(
     together: bool | None = None,
     device: str = "auto",
     precision: str = "32-true",
+    any_order: bool = False,
     data_dir: Path | None = None,
     on_progress: Callable[[float], None] = lambda share: None,
     **how: Any,
@@ -58,7 +59,7 @@ def run_seeds(
     if together is None:
         together = device == "cuda" or (device == "auto" and torch.cuda.is_available())
     if together:
-        fabric = fabric_for(device, precision)
+        fabric = fabric_for(device, precision, any_order=any_order)
         return _side_by_side(prepared, seeds, folder, fabric, at_once or SIDE_BY_SIDE, on_progress, **how)
     one = partial(_run_one, plan, folder, device, precision, data_dir, how)
     return list(_in_processes(one, seeds, at_once, on_progress))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.training.devices import best_device, products_of
+from lanczosnet.training.devices import best_device, order_of, products_of
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.progress import EpochReport, Fitted, Progress, Run
@@ -73,7 +73,8 @@ def fit_together(
     if not trials:
         return []
     fabric = fabric or best_device()
-    with _explained(_advice(data, recipe, len(trials))), _random_state_kept(fabric.device), products_of(fabric):
+    advice = _advice(data, recipe, len(trials))
+    with _explained(advice), _random_state_kept(fabric.device), order_of(fabric), products_of(fabric):
         begin = perf_counter()
         for trial in trials:
             trial.model.to(fabric.device)

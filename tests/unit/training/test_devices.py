@@ -1,12 +1,21 @@
 """Devices and precisions by name."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from lightning.fabric import Fabric
 
 from lanczosnet.models import GCN
 from lanczosnet.training import TrainingError, fit, recipe, task_of
-from lanczosnet.training.devices import PRECISIONS, exact_products, fabric_for, float32_products, products_of
+from lanczosnet.training.devices import (
+    PRECISIONS,
+    exact_products,
+    fabric_for,
+    float32_products,
+    order_of,
+    products_of,
+)
 from training_builders import communities, halves
 
 
@@ -38,6 +47,31 @@ def test_training_has_the_products_of_its_fabric_and_leaves_the_callers():
     )  # fmt: skip
     assert during == ["high"]
     assert torch.get_float32_matmul_precision() == "highest"
+
+
+@pytest.mark.parametrize(
+    ("device", "how", "is_asked_for"),
+    [
+        ("cuda", {"any_order": False}, True),
+        ("cuda", {}, True),
+        ("cuda", {"any_order": True}, False),
+        ("cpu", {}, False),
+    ],
+)
+def test_a_gpu_is_asked_for_one_order_for_a_while(device, how, is_asked_for):
+    fabric = SimpleNamespace(device=torch.device(device), **how)
+    with order_of(fabric):
+        assert torch.are_deterministic_algorithms_enabled() is is_asked_for
+        assert torch.utils.deterministic.fill_uninitialized_memory is not is_asked_for
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        with order_of(fabric):
+            pass
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_a_name_that_is_none_lists_those_that_are():

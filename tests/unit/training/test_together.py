@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from lanczosnet.graphs import load
 from lanczosnet.models import GCN, MODELS
 from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of, together
 from lanczosnet.training.checkpoint import CheckpointFile
@@ -168,6 +169,31 @@ def test_a_replayed_step_does_what_a_called_one_does(name):
     replayed, is_replayed = a_few_epochs(communities(), name, Replayed, options)
     assert is_replayed
     assert torch.allclose(called, replayed, rtol=1e-3)
+
+
+def many_communities():
+    """So many that additions in any order would show."""
+    data = load("block-model", sizes=(400, 400, 400), seed=1)
+    data.x = torch.randn(1200, 40, generator=torch.Generator().manual_seed(0))
+    data.x[:, :3] += torch.nn.functional.one_hot(data.y, 3)
+    return data
+
+
+@needs_cuda
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("data", [many_communities, packed_molecules], ids=["nodes", "graphs"])
+def test_a_seed_determines_every_bit_on_a_gpu(name, data, recwarn):
+    data, fabric = data(), fabric_for("cuda")
+    chosen = recipe("modern", "node", {"epochs": 20, "batch_size": 16})
+    options = SIZES | {"dropout": 0.5}
+    weights = []
+    for seeds in ((0, 1), (1, 2), (1,)):
+        trials = trials_of(data, seeds, name, options)
+        fit_together(trials, data, chosen, fabric=fabric)
+        weights.append(trials[seeds.index(1)].model.state_dict())
+    for other in weights[1:]:
+        assert all(torch.equal(value, other[key]) for key, value in weights[0].items())
+    assert not [warning for warning in recwarn if "deterministic" in str(warning.message)]
 
 
 @needs_cuda

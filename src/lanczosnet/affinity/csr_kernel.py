@@ -1,0 +1,47 @@
+"""`csr_product.product_in_order` as a Triton kernel: one program for each row and some channels."""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+ENTRIES = 8  # of a row, at a time; most nodes have as few neighbours
+CHANNELS = 128  # at most, of one program
+
+
+@torch.no_grad()
+def rows_times(pointer: Tensor, column: Tensor, values: Tensor, table: Tensor) -> Tensor:
+    """The row pointers, columns and values of a CSR matrix, and `[column, channel]` -> `[row, channel]`."""
+    table = table.contiguous()
+    num_rows, num_channels = len(pointer) - 1, table.shape[1]
+    found = table.new_empty(num_rows, num_channels)
+    if found.numel():
+        block = min(triton.next_power_of_2(num_channels), CHANNELS)
+        _rows_times[(num_rows, triton.cdiv(num_channels, block))](
+            pointer, column, values, table, found, num_channels,
+            DOUBLE=table.dtype == torch.float64, ENTRIES=ENTRIES, CHANNELS=block, num_warps=2,
+        )  # fmt: skip
+    return found
+
+
+@triton.jit
+def _rows_times(  # type: ignore[no-untyped-def]
+    pointer, column, values, table, found, num_channels,
+    DOUBLE: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+    inside = channel < num_channels
+    first, end = tl.load(pointer + row), tl.load(pointer + row + 1)
+    TOTAL: tl.constexpr = tl.float64 if DOUBLE else tl.float32  # half precision is added up in single
+    total = tl.zeros([CHANNELS], TOTAL)
+    while first < end:
+        entry = first + tl.arange(0, ENTRIES)
+        exists = entry < end
+        source = tl.load(column + entry, mask=exists, other=0).to(tl.int64)
+        weight = tl.load(values + entry, mask=exists, other=0.0).to(TOTAL)
+        place = source[:, None] * num_channels + channel[None, :]
+        numbers = tl.load(table + place, mask=exists[:, None] & inside[None, :], other=0.0).to(TOTAL)
+        total += tl.sum(weight[:, None] * numbers, 0)
+        first += ENTRIES
+    tl.store(found + row * num_channels + channel, total, mask=inside)

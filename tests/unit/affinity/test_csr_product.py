@@ -1,0 +1,82 @@
+"""Sparse products in an order that stays the same."""
+
+import warnings
+
+import pytest
+import torch
+from torch import Tensor
+
+from graph_builders import generator
+from interpreted import HAS_TRITON, call_interpreted, needs_triton
+from lanczosnet.affinity.csr_product import csr_product, product_in_order
+
+# Rows, columns, channels, and the type of numbers and of indices; more channels than one program takes, no rows, none.
+SHAPES = [
+    (40, 30, 5, torch.float32, torch.int32),
+    (7, 9, 130, torch.float64, torch.int64),
+    (5, 5, 1, torch.float32, torch.int32),
+    (0, 3, 2, torch.float32, torch.int32),
+    (4, 3, 0, torch.float32, torch.int32),
+]
+
+
+def csr_and_dense(
+    rows: int, columns: int, dtype: torch.dtype, index: torch.dtype, device: str = "cpu"
+) -> tuple[Tensor, Tensor]:
+    """One row in four is empty, one is full: longer than what a program takes at a time."""
+    dense = torch.randn(rows, columns, generator=generator(0), dtype=dtype)
+    dense *= torch.rand(rows, columns, generator=generator(1)) < 0.2
+    dense[1::4] = 0
+    dense[2::4] = 1 / torch.arange(1, columns + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        csr = dense.to(device).to_sparse_csr()
+    parts = csr.crow_indices().to(index), csr.col_indices().to(index), csr.values()
+    return torch.sparse_csr_tensor(*parts, csr.shape, check_invariants=False), dense.to(device)
+
+
+def compare_with_the_dense_product(device: str = "cpu", *, kernel: bool = True) -> None:
+    for rows, columns, channels, dtype, index in SHAPES:
+        matrix, dense = csr_and_dense(rows, columns, dtype, index, device)
+        table = torch.randn(columns, channels, generator=generator(2), dtype=dtype).to(device)
+        if kernel:
+            from lanczosnet.affinity.csr_kernel import rows_times
+
+            found = rows_times(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
+        else:
+            found = product_in_order(matrix, table)
+        torch.testing.assert_close(found, dense @ table)
+
+
+def test_the_product_of_every_entry_is_the_dense_one() -> None:
+    compare_with_the_dense_product(kernel=False)
+
+
+@needs_triton
+def test_the_kernel_is_the_dense_product_in_the_interpreter() -> None:
+    call_interpreted(__file__, "compare_with_the_dense_product")
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("kernel", [pytest.param(True, marks=needs_triton), False])
+def test_the_product_on_a_gpu_is_the_dense_one(kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lanczosnet.kernels.HAS_TRITON", kernel and HAS_TRITON)
+    compare_with_the_dense_product("cuda", kernel=kernel)
+
+
+@needs_gpu
+@pytest.mark.parametrize("shape", [(500,), (500, 64)], ids=["vector", "signals"])
+def test_on_a_gpu_it_has_the_same_bits_every_time_where_that_is_asked_for(shape: tuple[int, ...]) -> None:
+    matrix, dense = csr_and_dense(400, 500, torch.float32, torch.int32, "cuda")
+    signal = torch.randn(shape, generator=generator(3)).cuda()
+    torch.testing.assert_close(csr_product(matrix, signal), dense @ signal)
+    torch.use_deterministic_algorithms(True)
+    try:
+        found = [csr_product(matrix, signal) for _ in range(20)]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(found[0], other) for other in found)
+    torch.testing.assert_close(found[0], dense @ signal)

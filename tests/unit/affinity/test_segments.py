@@ -1,0 +1,34 @@
+"""Sums within segments."""
+
+import pytest
+import torch
+
+from graph_builders import generator
+from lanczosnet.affinity.segments import _sums_of_pieces, segment_sum
+
+SEGMENT = torch.tensor([2, 0, 2, 2, 0, 4, 2])  # 1 and 3 have no node
+
+
+@pytest.mark.parametrize("shape", [(7,), (7, 3), (7, 2, 3)])
+@pytest.mark.parametrize("num_pieces", [1, 2, 5])
+def test_pieces_add_up_to_the_segments(shape: tuple[int, ...], num_pieces: int) -> None:
+    per_node = torch.randn(shape, generator=generator(0), dtype=torch.float64, requires_grad=True)
+    expected = torch.stack([per_node[number == SEGMENT].sum(0) for number in range(5)])
+    assert torch.allclose(segment_sum(per_node, SEGMENT, 5), expected)
+    assert torch.allclose(_sums_of_pieces(per_node, SEGMENT, 5, num_pieces), expected)
+    assert torch.autograd.gradcheck(lambda x: _sums_of_pieces(x, SEGMENT, 5, num_pieces), per_node)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(("num_nodes", "num_segments"), [(20_000, 1), (3000, 400), (5, 9), (0, 0), (0, 3)])
+def test_on_a_gpu_they_have_the_same_bits_every_time_where_that_is_asked_for(num_nodes: int, num_segments: int) -> None:
+    per_node = torch.randn(num_nodes, 4, generator=generator(0)).cuda()
+    segment = torch.randint(max(num_segments, 1), (num_nodes,), generator=generator(1)).cuda()
+    torch.use_deterministic_algorithms(True)
+    try:
+        found = [segment_sum(per_node, segment, num_segments) for _ in range(10)]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(found[0], other) for other in found)
+    expected = segment_sum(per_node.double().cpu(), segment.cpu(), num_segments)
+    torch.testing.assert_close(found[0].double().cpu(), expected, rtol=1e-4, atol=1e-4)
