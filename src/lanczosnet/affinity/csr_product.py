@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.kernels import kernels_serve
+from lanczosnet.order import wants_one_order
 
 
 def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
@@ -12,7 +13,7 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     On a GPU PyTorch's product adds in any order, also under `torch.use_deterministic_algorithms`; there, this one adds
     the entries of every row in theirs.
     """
-    if not (matrix.is_cuda and torch.are_deterministic_algorithms_enabled()):
+    if not wants_one_order(signal):
         return matrix @ signal
     table = signal if signal.dim() == 2 else signal.unsqueeze(-1)
     return product_in_order(matrix, table).view(matrix.shape[0], *signal.shape[1:])

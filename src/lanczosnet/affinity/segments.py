@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from lanczosnet.order import wants_one_order
+
 MOST_PIECES = 512  # of a segment
 
 
@@ -12,7 +14,7 @@ def segment_sum(per_node: Tensor, segment: Tensor, num_segments: int) -> Tensor:
     Under `torch.use_deterministic_algorithms` a GPU adds the rows of a segment one after the other, which takes long
     where it has thousands; there, segments are added up in pieces, and then these.
     """
-    if not (per_node.is_cuda and torch.are_deterministic_algorithms_enabled()):
+    if not wants_one_order(per_node):
         return _sums(per_node, segment, num_segments)
     # As many as cost no more memory than the nodes.
     num_pieces = max(1, min(len(per_node) // max(num_segments, 1), MOST_PIECES))

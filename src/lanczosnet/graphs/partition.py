@@ -7,6 +7,7 @@ from torch import Tensor
 from lanczosnet.affinity import SparseOperator, connected_components, normalized
 from lanczosnet.affinity.segments import places_within, segment_sum
 from lanczosnet.krylov import component_ritz_pairs
+from lanczosnet.order import one_order
 
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
 NUM_STEPS = 128
@@ -26,7 +27,8 @@ def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: 
     """
     if not 1 <= num_partitions <= NUM_STEPS:
         raise ValueError(f"num_partitions must lie in 1..{NUM_STEPS}, but is {num_partitions}")
-    with torch.no_grad():
+    # One order of additions: a bit more or less may move a node to another cluster.
+    with torch.no_grad(), one_order(adjacency.device):
         adjacency = adjacency.without_segments().to(torch.float64)
         S = normalized(adjacency)
         component, count = connected_components(S)

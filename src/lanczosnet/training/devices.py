@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import torch
 
+from lanczosnet.order import one_order
 from lanczosnet.training.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -78,22 +79,9 @@ def products_of(fabric: "Fabric") -> AbstractContextManager[None]:
     return float32_products(getattr(fabric, "float32_products", torch.get_float32_matmul_precision()))
 
 
-@contextmanager
-def order_of(fabric: "Fabric") -> Iterator[None]:
-    """A GPU adds up in the same order every time, so that a seed determines every bit, unless the fabric was made for
-    any order; then as before."""
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    memory: Any = torch.utils.deterministic
-    fills = memory.fill_uninitialized_memory
-    if fabric.device.type == "cuda" and not getattr(fabric, "any_order", False):
-        torch.use_deterministic_algorithms(True, warn_only=True)
-        # Would cost time; nothing here reads what it did not write.
-        memory.fill_uninitialized_memory = False
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
-        memory.fill_uninitialized_memory = fills
+def order_of(fabric: "Fabric") -> AbstractContextManager[None]:
+    """One order of additions, so that a seed determines every bit, unless the fabric was made for any."""
+    return nullcontext() if getattr(fabric, "any_order", False) else one_order(fabric.device)
 
 
 def exact_products() -> AbstractContextManager[None]:

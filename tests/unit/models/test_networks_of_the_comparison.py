@@ -313,6 +313,14 @@ def test_small_graphs_are_not_given_more_lanczos_steps_than_nodes(monkeypatch) -
     assert asked == [10, 3, partition.NUM_STEPS]
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_partition_is_the_same_every_time_on_a_gpu() -> None:
+    large = Data(edge_index=random_edges(3000, mean_degree=6), num_nodes=3000).to("cuda")
+    first, *others = (AddPartition(8)(large.clone()).partition for _ in range(5))
+    assert all(first.equal(other) for other in others)
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_every_component_is_partitioned_by_itself_and_small_ones_stay_whole() -> None:
     edges = torch.cat([path_edges(10), path_edges(3) + 10], dim=1)
     cluster = AddPartition(3)(Data(edge_index=edges, num_nodes=14)).partition

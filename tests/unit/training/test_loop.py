@@ -29,7 +29,7 @@ def trained(data, name="lanczosnet", seed=0, options=SMALL, **settings):
     task = task_of(data, parts.train, regression_loss=chosen.regression_loss)
     model = architecture_for(data, task, name, options).build(seed)
     reports = []
-    # On the CPU, where a seed determines every bit; a GPU adds in any order.
+    # On the CPU, whatever devices there are: test_together.py has the GPU's bits.
     fitted = fit(model, data, parts, task, chosen, seed=seed, fabric=fabric_for("cpu"), on_epoch=reports.append)
     return model, fitted, reports
 
