@@ -10,11 +10,14 @@ from torch import Tensor
 
 @contextmanager
 def one_order(device: torch.device) -> Iterator[None]:
-    """For a while a GPU adds up in the same order every time, and leaves no other trace; a CPU does so anyway."""
-    if device.type != "cuda":
+    """For a while a CUDA device adds up in the same order every time, for all threads of the process; then as before.
+
+    A CPU does so anyway, and a caller who has asked PyTorch for deterministic algorithms is left with what was asked.
+    """
+    if device.type != "cuda" or torch.are_deterministic_algorithms_enabled():
         yield
         return
-    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    warned = torch.is_deterministic_algorithms_warn_only_enabled()
     memory: Any = torch.utils.deterministic
     fills = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -22,7 +25,7 @@ def one_order(device: torch.device) -> Iterator[None]:
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+        torch.use_deterministic_algorithms(False, warn_only=warned)
         memory.fill_uninitialized_memory = fills
 
 

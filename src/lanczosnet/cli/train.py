@@ -46,7 +46,7 @@ def train(
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
     any_order: Annotated[
-        bool, typer.Option("--any-order", help="On a GPU: faster, but a seed no longer determines the last digits.")
+        bool, typer.Option("--any-order", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,

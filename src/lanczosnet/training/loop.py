@@ -35,8 +35,8 @@ def fit(
     """Train the model; at the end it holds the weights of the epoch that was best on the validation items.
 
     `seed` orders the graphs and drives dropout; the model's first weights are the caller's. `fabric` says where
-    (device, precision, processes), by default one process on the best device. On one GPU the step is recorded and
-    replayed, where the model and its data allow it.
+    (device, precision, processes, order of additions), by default one process on the best device, in one order. On one
+    GPU the step is recorded and replayed, where the model and its data allow it.
     """
     trial = Trial(model, split, task, seed, checkpoints)
     (outcome,) = fit_together([trial], data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(report))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
+from lanczosnet.order import one_order
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.examples import prepared
 from lanczosnet.training.tasks import Classification, Task
@@ -89,7 +90,8 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     """Checked here, so that a wrong input is answered with its reason."""
     network.eval()
     weight = next(network.parameters())
-    return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
+    with one_order(weight.device):
+        return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 
 def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:

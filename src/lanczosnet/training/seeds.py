@@ -58,10 +58,10 @@ def run_seeds(
     prepared = prepared or prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
     if together is None:
         together = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    fabric = partial(fabric_for, device, precision, any_order=any_order)
     if together:
-        fabric = fabric_for(device, precision, any_order=any_order)
-        return _side_by_side(prepared, seeds, folder, fabric, at_once or SIDE_BY_SIDE, on_progress, **how)
-    one = partial(_run_one, plan, folder, device, precision, data_dir, how)
+        return _side_by_side(prepared, seeds, folder, fabric(), at_once or SIDE_BY_SIDE, on_progress, **how)
+    one = partial(_run_one, plan, folder, fabric, data_dir, how)
     return list(_in_processes(one, seeds, at_once, on_progress))
 
 
@@ -143,7 +143,7 @@ def _begin(num_threads: int) -> None:
 
 
 def _run_one(
-    plan: Plan, folder: Path, device: str, precision: str, data_dir: Path | None, how: dict[str, Any], seed: int
+    plan: Plan, folder: Path, fabric: Callable[[], "Fabric"], data_dir: Path | None, how: dict[str, Any], seed: int
 ) -> Fitted:
     prepared = prepare(replace(plan, seed=seed), data_dir)
-    return run(prepared, seed_folder(folder, seed), fabric=fabric_for(device, precision), **how)
+    return run(prepared, seed_folder(folder, seed), fabric=fabric(), **how)

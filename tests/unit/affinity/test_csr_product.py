@@ -6,28 +6,34 @@ import pytest
 import torch
 from torch import Tensor
 
-from graph_builders import generator
+from graph_builders import generator, random_edges, random_weights
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
+from lanczosnet.affinity import SparseOperator, adjacency, segments
+from lanczosnet.affinity import csr_product as csr_product_module
 from lanczosnet.affinity.csr_product import csr_product, product_in_order
+from lanczosnet.filters.fourier import constant_product
 
 # Rows, columns, channels, and the type of numbers and of indices; more channels than one program takes, no rows, none.
 SHAPES = [
     (40, 30, 5, torch.float32, torch.int32),
     (7, 9, 130, torch.float64, torch.int64),
     (5, 5, 1, torch.float32, torch.int32),
+    (40, 60, 3, torch.float16, torch.int32),
+    (40, 60, 3, torch.bfloat16, torch.int32),
     (0, 3, 2, torch.float32, torch.int32),
     (4, 3, 0, torch.float32, torch.int32),
 ]
 
 
 def csr_and_dense(
-    rows: int, columns: int, dtype: torch.dtype, index: torch.dtype, device: str = "cpu"
+    rows: int, columns: int, dtype: torch.dtype, index: torch.dtype, device: str = "cpu", *, transposed: bool = False
 ) -> tuple[Tensor, Tensor]:
     """One row in four is empty, one is full: longer than what a program takes at a time."""
     dense = torch.randn(rows, columns, generator=generator(0), dtype=dtype)
     dense *= torch.rand(rows, columns, generator=generator(1)) < 0.2
     dense[1::4] = 0
     dense[2::4] = 1 / torch.arange(1, columns + 1)
+    dense = dense.T.contiguous() if transposed else dense
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         csr = dense.to(device).to_sparse_csr()
@@ -45,7 +51,7 @@ def compare_with_the_dense_product(device: str = "cpu", *, kernel: bool = True) 
             found = rows_times(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
         else:
             found = product_in_order(matrix, table)
-        torch.testing.assert_close(found, dense @ table)
+        torch.testing.assert_close(found, (dense.double() @ table.double()).to(dtype))
 
 
 def test_the_product_of_every_entry_is_the_dense_one() -> None:
@@ -55,6 +61,56 @@ def test_the_product_of_every_entry_is_the_dense_one() -> None:
 @needs_triton
 def test_the_kernel_is_the_dense_product_in_the_interpreter() -> None:
     call_interpreted(__file__, "compare_with_the_dense_product")
+
+
+@pytest.fixture
+def in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if on a GPU under deterministic algorithms."""
+    for room in (csr_product_module, segments):
+        monkeypatch.setattr(room, "wants_one_order", lambda tensor: True)
+    monkeypatch.setattr(csr_product_module, "product_in_order", noted_product)
+    noted.clear()
+
+
+noted: list[torch.Size] = []
+
+
+def noted_product(matrix: Tensor, table: Tensor) -> Tensor:
+    noted.append(table.shape)
+    return product_in_order(matrix, table)
+
+
+@pytest.mark.usefixtures("in_one_order")
+@pytest.mark.parametrize("shape", [(50,), (50, 3)])
+def test_operators_multiply_in_one_order_where_that_is_asked_for(shape: tuple[int, ...]) -> None:
+    edges = random_edges(50)
+    weight = random_weights(edges).requires_grad_()
+    A = adjacency(edges, weight, num_nodes=50)
+    assert isinstance(A, SparseOperator)
+    signal = torch.randn(shape, generator=generator(1), dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(A @ signal, A.dense() @ signal)
+    assert noted == [torch.Size([50, *(shape[1:] or (1,))])]
+    found = torch.autograd.grad((A @ signal).square().sum(), [weight, signal], retain_graph=True)
+    torch.testing.assert_close(found, torch.autograd.grad((A.dense() @ signal).square().sum(), [weight, signal]))
+
+
+@pytest.mark.usefixtures("in_one_order")
+def test_constant_matrices_are_multiplied_in_one_order_where_that_is_asked_for() -> None:
+    matrix, dense = csr_and_dense(6, 5, torch.float64, torch.int32)
+    transpose, _ = csr_and_dense(6, 5, torch.float64, torch.int32, transposed=True)
+    signal = torch.randn(5, 3, generator=generator(1), dtype=torch.float64, requires_grad=True)
+    found = constant_product(signal, matrix, transpose)
+    torch.testing.assert_close(found, dense @ signal)
+    assert torch.autograd.gradcheck(lambda signal: constant_product(signal, matrix, transpose), signal)
+    assert len(noted) > 2
+
+
+@pytest.mark.usefixtures("in_one_order")
+@pytest.mark.parametrize("signal", [torch.ones(4, 2), torch.ones(6), torch.ones(5, 2, 2), torch.ones(5).double()])
+def test_a_signal_that_does_not_fit_is_refused(signal: Tensor) -> None:
+    matrix, _ = csr_and_dense(6, 5, torch.float32, torch.int32)
+    with pytest.raises(ValueError, match=r"shape \(6, 5\) and type torch.float32 cannot be multiplied"):
+        csr_product(matrix, signal)
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

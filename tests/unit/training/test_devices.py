@@ -1,5 +1,6 @@
 """Devices and precisions by name."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from lightning.fabric import Fabric
 
 from lanczosnet.models import GCN
-from lanczosnet.training import TrainingError, fit, recipe, task_of
+from lanczosnet.training import TrainingError, fit, recipe, task_of, together
 from lanczosnet.training.devices import (
     PRECISIONS,
     exact_products,
@@ -65,13 +66,26 @@ def test_a_gpu_is_asked_for_one_order_for_a_while(device, how, is_asked_for):
         assert torch.utils.deterministic.fill_uninitialized_memory is not is_asked_for
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory
-    torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+@pytest.mark.parametrize("warn_only", [True, False])
+def test_what_the_caller_has_asked_for_holds(warn_only):
+    torch.use_deterministic_algorithms(True, warn_only=warn_only)
     try:
-        with order_of(fabric):
-            pass
-        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        with order_of(SimpleNamespace(device=torch.device("cuda"))):
+            assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
+            assert torch.utils.deterministic.fill_uninitialized_memory
+        assert torch.are_deterministic_algorithms_enabled()
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+def test_training_has_the_order_of_its_fabric(monkeypatch):
+    data, parts, fabric, entered = communities(), halves(communities()), fabric_for("cpu"), []
+    monkeypatch.setattr(together, "order_of", lambda fabric: nullcontext(entered.append(fabric)))
+    settings = recipe("paper", "node", {"epochs": 1})
+    fit(GCN(data.num_features, 8, 3), data, parts, task_of(data, parts.train), settings, fabric=fabric)
+    assert entered == [fabric]
 
 
 def test_a_name_that_is_none_lists_those_that_are():

@@ -9,7 +9,7 @@ from lanczosnet.graphs import load
 from lanczosnet.models import GCN, MODELS
 from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of, together
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.devices import fabric_for, order_of
 from lanczosnet.training.examples import examples_of
 from lanczosnet.training.together import in_turn
 from lanczosnet.training.trainer import Trainer
@@ -142,31 +142,33 @@ def test_runs_queue_their_steps_in_turn():
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a CUDA device")
 
 
-def a_few_epochs(data, name, way, options, **settings):
+def a_few_epochs(data, name, way, options, any_order=False, **settings):
     """The losses of a run on the GPU in this way, and whether the way was taken."""
-    fabric = fabric_for("cuda")
+    fabric = fabric_for("cuda", any_order=any_order)
     (trial,) = trials_of(data, [0], name, options)
     trial.model.to(fabric.device)
     chosen = recipe("modern", "node", {"epochs": 6, "batch_size": 16, **settings})
-    trainer = Trainer(
-        trial.model, examples_of(trial.model, data, fabric.device), trial.split, trial.task, chosen, 0, fabric
-    )
-    trainer.may_replay = trainer.may_replay and way is Replayed
     values = []
-    for _ in range(6):
-        (queued,) = in_turn([trainer.queue_epoch()])
-        with trainer.place:
-            values.append(queued.tolist())
-        trainer.conclude_epoch(values[-1])
+    with order_of(fabric):
+        trainer = Trainer(
+            trial.model, examples_of(trial.model, data, fabric.device), trial.split, trial.task, chosen, 0, fabric
+        )
+        trainer.may_replay = trainer.may_replay and way is Replayed
+        for _ in range(6):
+            (queued,) = in_turn([trainer.queue_epoch()])
+            with trainer.place:
+                values.append(queued.tolist())
+            trainer.conclude_epoch(values[-1])
     return torch.tensor(values), isinstance(trainer.way, way)
 
 
 @needs_cuda
 @pytest.mark.parametrize("name", MODELS)
-def test_a_replayed_step_does_what_a_called_one_does(name):
+@pytest.mark.parametrize("any_order", [False, True])
+def test_a_replayed_step_does_what_a_called_one_does(name, any_order):
     options = SIZES | {"dropout": 0.5}
-    called, _ = a_few_epochs(communities(), name, Called, options)
-    replayed, is_replayed = a_few_epochs(communities(), name, Replayed, options)
+    called, _ = a_few_epochs(communities(), name, Called, options, any_order)
+    replayed, is_replayed = a_few_epochs(communities(), name, Replayed, options, any_order)
     assert is_replayed
     assert torch.allclose(called, replayed, rtol=1e-3)
 
