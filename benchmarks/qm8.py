@@ -30,7 +30,7 @@ from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.training import architecture_for, examples, recipe, task_of
-from lanczosnet.training.devices import PRECISIONS, fabric_for, products_of
+from lanczosnet.training.devices import PRECISIONS, fabric_for, order_of, products_of
 from lanczosnet.training.schedule import Dials
 from lanczosnet.training.together import advance
 from lanczosnet.training.trainer import Trainer
@@ -211,7 +211,8 @@ def measure(graphs: PackedGraphs, fabric: Fabric, options: argparse.Namespace) -
     num_seeds = options.seeds if options.device == "cuda" else 1
     lines = []
     for name in options.models:
-        lines.append(benchmark.line(name, num_seeds))
+        with order_of(fabric):
+            lines.append(benchmark.line(name, num_seeds))
         print(*lines[-1], file=sys.stderr)  # whoever stops it keeps what was measured
     if options.peer_batches:
         node_types = int(graphs.node["x"].max()) + 1
