@@ -214,16 +214,18 @@ def pack(graphs: Sequence[Data], name: str = "graphs", **about: Any) -> PackedGr
 
 def _level(key: str, graphs: Sequence[Data]) -> str:
     """The axis of an attribute: the one whose length it has in every graph."""
+    for i, data in enumerate(graphs):
+        if not isinstance(data[key], Tensor):
+            raise DataError(
+                f"attribute {key!r} of graph {i} is a {type(data[key]).__name__}, not a tensor",
+                remedy=f"Leave it out of every graph (del data.{key}), or make it a tensor",
+            )
     node_numbers = "index" in key and all(data[key].dim() == 1 for data in graphs)
     if any(word in key for word in ("index", "face", "batch")) and not node_numbers:
         raise DataError(
             f"attribute {key!r} cannot be packed", remedy="PyG renumbers attributes of this name; rename it"
         )
-    lengths = []
-    for i, data in enumerate(graphs):
-        if not isinstance(data[key], Tensor):
-            raise DataError(f"attribute {key!r} of graph {i} is a {type(data[key]).__name__}, not a tensor")
-        lengths.append(data[key].size(0) if data[key].dim() else 1)
+    lengths = [data[key].size(0) if data[key].dim() else 1 for data in graphs]
     sizes = {"graph": [1] * len(graphs), "node": [d.num_nodes for d in graphs], "edge": [d.num_edges for d in graphs]}
     order = ("edge", "graph", "node") if key.startswith("edge") else ("graph", "node", "edge")
     level = next((level for level in order if sizes[level] == lengths), None)

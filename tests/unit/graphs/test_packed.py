@@ -129,13 +129,19 @@ def test_labels_may_belong_to_nodes_or_be_plain_numbers():
     [
         ({"extra": torch.ones(1)}, "graph 1 does not have the attributes of graph 0: extra"),
         ({"y": torch.ones(3, 4)}, "'y' has neither one row per node"),
-        ({"y": "text"}, "'y' of graph 1 is a str"),
+        ({"y": "text"}, r"'y' of graph 1 is a str, not a tensor. Leave it out of every graph \(del data.y\)"),
     ],
 )
 def test_graphs_that_do_not_match_are_refused(change, message):
     first, second = random_graphs(2)
     with pytest.raises(DataError, match=message):
         pack([first, Data(**second.to_dict() | change)])
+
+
+def test_text_is_refused_whatever_its_name():
+    data = random_graphs(1)[0]
+    with pytest.raises(DataError, match="'my_index' of graph 0 is a str"):
+        pack([Data(**data.to_dict() | {"my_index": "text"})])
 
 
 def test_nothing_cannot_be_packed():

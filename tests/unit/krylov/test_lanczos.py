@@ -500,6 +500,12 @@ def test_a_matrix_that_is_no_operator_is_told_how_to_become_one(method, start):
     assert int(method(adjacency(matrix), start, 3).steps) == 3
 
 
+@pytest.mark.parametrize("method", [lanczos, arnoldi])
+def test_a_start_vector_that_is_no_tensor_is_told_how_to_become_one(method):
+    with pytest.raises(TypeError, match=r"must be a tensor \(torch.as_tensor makes one\), not a ndarray"):
+        method(OPERATOR, torch.ones(5).numpy(), 3)
+
+
 def test_graphs_with_a_zero_start_are_left_out_even_if_all_are():
     operator = ragged_operator(torch.float64, torch.device("cpu"), sizes=(4, 4))
     assert lanczos(operator, torch.zeros(8, dtype=torch.float64), 3).steps.tolist() == [0, 0]
