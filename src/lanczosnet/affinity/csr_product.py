@@ -11,7 +11,7 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     """A CSR matrix times `[column]` or `[column, channel]`.
 
     On a GPU PyTorch's product adds in any order, also under `torch.use_deterministic_algorithms`; there, this one adds
-    the entries of every row in theirs.
+    the entries of every row in the same order every time.
     """
     if not wants_one_order(signal):
         return matrix @ signal

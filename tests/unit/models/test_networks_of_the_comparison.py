@@ -1,5 +1,7 @@
 """Each of the nine networks against PyG's layers or against its definition, written out."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -311,6 +313,13 @@ def test_small_graphs_are_not_given_more_lanczos_steps_than_nodes(monkeypatch) -
     AddPartition(3)(Data(edge_index=path_edges(2), num_nodes=2))
     AddPartition(3)(Data(edge_index=path_edges(200), num_nodes=200))
     assert asked == [10, 3, partition.NUM_STEPS]
+
+
+def test_the_partition_has_one_order_of_additions(monkeypatch) -> None:
+    entered = []
+    monkeypatch.setattr(partition, "one_order", lambda device: nullcontext(entered.append(device.type)))
+    AddPartition(2)(two_cliques(5))
+    assert entered == ["cpu"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

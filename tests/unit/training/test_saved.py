@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from torch_geometric.data import Data
 import lanczosnet
 from lanczosnet.files import sha256_of
 from lanczosnet.graphs import DataError, load, select_targets
-from lanczosnet.training import Plan, TrainingError, prepare, run
+from lanczosnet.training import Plan, TrainingError, predictions, prepare, run
 from lanczosnet.training.evaluation import evaluate, original_data
 from training_builders import packed_molecules
 
@@ -69,6 +70,13 @@ def test_the_saved_model_predicts_what_was_measured(digits):
     accuracy = float((predictions.values[test, 0] == data.y[test]).double().mean())
     assert accuracy == pytest.approx(model.config["result"]["metrics"]["test"]["accuracy"])
     assert predictions.rows()[0].keys() == {"y", "y_probability", "error"}
+
+
+def test_predictions_have_one_order_of_additions(digits, monkeypatch):
+    entered = []
+    monkeypatch.setattr(predictions, "one_order", lambda device: nullcontext(entered.append(device.type)))
+    lanczosnet.load(digits).predict(load("digits"))
+    assert len(entered) == 1
 
 
 def test_a_table_of_features_is_joined_to_neighbours_and_bad_rows_keep_their_place(digits):
