@@ -15,9 +15,9 @@ from measure import cuda_time, show
 from torch_geometric.data import Data
 
 from lanczosnet.affinity import SparseOperator
+from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import split
 from lanczosnet.models import MODELS
-from lanczosnet.order import one_order
 from lanczosnet.training import Trial, architecture_for, fit_together, recipe, task_of
 from lanczosnet.training.devices import fabric_for
 
@@ -33,7 +33,7 @@ def product(S: SparseOperator, channels: int) -> list[str]:
     x = torch.randn(S.num_nodes, channels, device=S.device)
     x = x.squeeze(1) if channels == 1 else x
     free = cuda_time(lambda: S @ x)
-    with one_order(S.device):
+    with deterministic_algorithms(S.device):
         ordered = cuda_time(lambda: S @ x)
     moved = 8 * len(S.values) + 4 * S.num_nodes + 8 * x.numel()  # columns and values, row pointers, signal in and out
     limit = moved / copy_bandwidth()

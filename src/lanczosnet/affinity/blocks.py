@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity.operator import DenseOperator
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.affinity.sparse_operator import SparseOperator
 
 
@@ -37,7 +37,7 @@ class BlockLayout(NamedTuple):
 
 def block_layout(segment: Tensor, num_segments: int, keep: Tensor | None = None) -> BlockLayout:
     """One block per segment, in order; only those that `keep` `[segment]` marks, where given."""
-    place, size = places_within(segment, num_segments)
+    place, size = index_within_segment(segment, num_segments)
     if keep is None:
         node, block = torch.arange(len(segment), device=segment.device), segment
     else:

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.affinity.normalization import OperatorT, normalized
+from lanczosnet.affinity.operator import DenseOperator
 from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.affinity.sparse_operator import SparseOperator
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 
 
 def kernel_adjacency(pattern: SparseOperator, embedding: Tensor) -> SparseOperator:
@@ -46,20 +48,18 @@ def dense_kernel_adjacency(pattern: Tensor, embedding: Tensor) -> Tensor:
     return torch.exp(-distance / mean) * pattern
 
 
-LARGEST = 64  # nodes of a graph that one program of the kernel holds
+@operation
+def learned_affinity(embedding: Tensor, pattern: Tensor, mask: Tensor, *, self_loops: bool) -> Tensor:
+    """S of `dense_kernel_adjacency`, `[graph, node, node]`; see `learned_operator` for self-loops."""
+    A = DenseOperator(dense_kernel_adjacency(pattern, embedding), mask=mask)
+    return learned_operator(A, self_loops=self_loops).dense()
 
 
-def learns_on_device(embedding: Tensor) -> bool:
-    """Whether `learned_operator` serves: small graphs, in float32, on a GPU."""
-    fits = embedding.dtype == torch.float32 and embedding.numel() > 0 and embedding.shape[-2] <= LARGEST
-    return kernels_serve(embedding) and fits
-
-
-def learned_operator(embedding: Tensor, pattern: Tensor, mask: Tensor, *, self_loops: bool) -> Tensor:
-    """S of `dense_kernel_adjacency`, in one kernel; nodes without an edge have a self-loop in any case."""
-    from lanczosnet.affinity.kernel_on_device import LearnedOperatorOnDevice
-
-    return LearnedOperatorOnDevice.apply(embedding, pattern, mask.to(embedding.dtype), self_loops)
+def learned_operator(A: OperatorT, *, self_loops: bool) -> OperatorT:
+    """S. Without self-loops a node that has no edge would have no row in any power of S: it keeps its own."""
+    if not self_loops:
+        A = A.plus_diagonal((A.degree() == 0).to(A.dtype))
+    return normalized(A, self_loops=self_loops, validate=False)
 
 
 class GraphKernel(nn.Module):
@@ -90,7 +90,3 @@ class GraphKernel(nn.Module):
     def forward(self, pattern: SparseOperator, features: Tensor) -> SparseOperator:
         """The adjacency that the features induce on the edges of `pattern`."""
         return kernel_adjacency(pattern, self.layers(features))
-
-    def dense(self, pattern: Tensor, features: Tensor) -> Tensor:
-        """The same in padded blocks, `[graph, node, node]` and `[graph, node, in_channels]`."""
-        return dense_kernel_adjacency(pattern, self.layers(features))

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from lanczosnet.affinity.csr_product import csr_product
-from lanczosnet.affinity.first_order import first_order
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.affinity.segments import row_pointers
+from lanczosnet.backends.autograd import first_order
 
 INT32_MAX = 2**31 - 1
 

@@ -16,7 +16,7 @@ PACKAGES = ("lanczosnet", "torch", "torch_geometric", "lightning", "scikit-learn
 
 
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show versions, device and data, and train and read back a tiny model.
+    """Show versions, device, data and backends, and train and read back a tiny model.
 
     lanczosnet doctor --json
     """
@@ -28,7 +28,12 @@ def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
     except Exception as error:  # whatever is broken here is what the user wants to know
         failure = error
         facts["self_test"] = f"failed: {type(error).__name__}: {error}"
+    rows = _backends()
+    if as_json:
+        facts["backends"] = {name: {"implementation": chosen, "why": why} for name, chosen, why in rows}
     print_facts(facts, as_json)
+    if not as_json:
+        typer.echo("\n".join(f"  {name:<28}{chosen:<16}{why}" for name, chosen, why in rows))
     if failure is not None:
         raise typer.Exit(1) from failure
 
@@ -46,6 +51,15 @@ def _device() -> str:
     if torch.cuda.is_available():
         return f"cuda: {torch.cuda.get_device_name()}"
     return f"cpu, {torch.get_num_threads()} threads"
+
+
+def _backends() -> list[tuple[str, str, str]]:
+    """Each operation, the implementation that runs here, and why."""
+    import torch
+
+    from lanczosnet.backends.registry import table
+
+    return table("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _data(data_dir: Path | None) -> str:

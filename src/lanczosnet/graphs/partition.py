@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, connected_components, normalized
-from lanczosnet.affinity.segments import places_within, segment_sum
+from lanczosnet.affinity.segments import index_within_segment, segment_sum
+from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.krylov import component_ritz_pairs
-from lanczosnet.order import one_order
 
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
 NUM_STEPS = 128
@@ -28,11 +28,11 @@ def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: 
     if not 1 <= num_partitions <= NUM_STEPS:
         raise ValueError(f"num_partitions must lie in 1..{NUM_STEPS}, but is {num_partitions}")
     # One order of additions: a bit more or less may move a node to another cluster.
-    with torch.no_grad(), one_order(adjacency.device):
+    with torch.no_grad(), deterministic_algorithms(adjacency.device):
         adjacency = adjacency.without_segments().to(torch.float64)
         S = normalized(adjacency)
         component, count = connected_components(S)
-        place, size = places_within(component, count)
+        place, size = index_within_segment(component, count)
         longest = int(size.max()) if len(size) else 0
         steps = max(min(longest, NUM_STEPS), num_partitions)  # more would be padding
         vectors = component_ritz_pairs(S, steps, _start(place, longest, seed)).vectors[:, :num_partitions]

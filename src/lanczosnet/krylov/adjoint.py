@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator
-from lanczosnet.affinity.first_order import first_order
-from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct
+from lanczosnet.backends import operation
+from lanczosnet.backends.autograd import first_order
+from lanczosnet.krylov.inner_product import InnerProduct
 from lanczosnet.krylov.iteration import Breakdown, FreshVector, PreallocatedBasis, inverse, iterate
-from lanczosnet.krylov.small_batch import is_small_batch, iterate_on_device, sweep_on_device
-from lanczosnet.krylov.small_graph import is_small_graph, iterate_small_graph
 
 
 class LanczosWithAdjoint(torch.autograd.Function):
@@ -36,35 +35,31 @@ class LanczosWithAdjoint(torch.autograd.Function):
         fresh_vector: FreshVector | None,
         reorthogonalize: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        if is_small_graph(operator) and not isinstance(inner, SegmentInnerProduct) and fresh_vector is None:
-            block, found = iterate_small_graph(operator, start, num_steps, breakdown)
-        elif is_small_batch(operator, num_steps) and fresh_vector is None:
-            block, found = iterate_on_device(values, start, num_steps, breakdown, reorthogonalize=reorthogonalize)
-        else:
-            basis = PreallocatedBasis(start, num_steps + 1)
-            found = iterate(
-                operator.product, start, num_steps, inner, basis, breakdown=breakdown, fresh_vector=fresh_vector
-            )
-            block = basis.block
+        block, diagonal, off_diagonal, steps = lanczos_iteration(
+            operator,
+            start,
+            num_steps,
+            inner,
+            breakdown,
+            fresh_vector=fresh_vector,
+            reorthogonalize=reorthogonalize,
+        )
         ctx.operator, ctx.inner = operator, inner
         ctx.restarts, ctx.reorthogonalize = fresh_vector is not None, reorthogonalize
-        ctx.save_for_backward(values, start, block, found.diagonal, found.off_diagonal, found.steps)
-        ctx.mark_non_differentiable(found.steps)
-        return block[..., :-1, :], *found
+        ctx.save_for_backward(values, start, block, diagonal, off_diagonal, steps)
+        ctx.mark_non_differentiable(steps)
+        return block[..., :-1, :], diagonal, off_diagonal, steps
 
     @staticmethod
     @first_order
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        values, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
+        _, _, basis, diagonal, off_diagonal, steps = ctx.saved_tensors
         if ctx.restarts:
             refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
-        if is_small_batch(ctx.operator, diagonal.shape[-1]):
-            image_grads, start_grad = sweep_on_device(
-                values, basis, diagonal, off_diagonal, *grads[:3], reorthogonalize=ctx.reorthogonalize
-            )
-        else:
-            image_grads, start_grad = backward_sweep(ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3])
+        image_grads, start_grad = lanczos_adjoint(
+            ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3], reorthogonalize=ctx.reorthogonalize
+        )
         values_grad = None
         if needs_values:
             # One sampled product. Entry by entry this is the gradient up to an antisymmetric part, which any symmetric
@@ -73,7 +68,26 @@ class LanczosWithAdjoint(torch.autograd.Function):
         return values_grad, start_grad if needs_start else None, None, None, None, None, None, None
 
 
-def backward_sweep(
+@operation
+def lanczos_iteration(
+    operator: Operator,
+    start: Tensor,
+    num_steps: int,
+    inner: InnerProduct,
+    breakdown: Breakdown,
+    *,
+    fresh_vector: FreshVector | None = None,
+    reorthogonalize: bool = True,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """num_steps + 1 Lanczos vectors `[..., step, node]`, gamma, beta and steps, zero after a breakdown; no gradient."""
+    basis = PreallocatedBasis(start, num_steps + 1)
+    options = {"breakdown": breakdown, "fresh_vector": fresh_vector, "reorthogonalize": reorthogonalize}
+    found = iterate(operator.product, start, num_steps, inner, basis, **options)  # type: ignore[arg-type]
+    return basis.block, *found
+
+
+@operation
+def lanczos_adjoint(
     operator: Operator,
     inner: InnerProduct,
     basis: Tensor,
@@ -82,8 +96,14 @@ def backward_sweep(
     basis_grad: Tensor,
     diagonal_grad: Tensor,
     off_diagonal_grad: Tensor,
+    *,
+    reorthogonalize: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """The cotangents of every S q_j, `[..., step, node]`, and of the start vector."""
+    """The cotangents of every S q_j, `[..., step, node]`, and of the start vector.
+
+    The three-term recurrence has an adjoint of its own only as a Triton kernel; autograd serves elsewhere.
+    """
+    assert reorthogonalize
     num_steps = diagonal.shape[-1]
     recurrence = extended_tridiagonal(diagonal, off_diagonal)
     image_grads = torch.empty_like(basis[..., :-1, :])

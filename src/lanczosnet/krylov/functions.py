@@ -12,13 +12,12 @@ import torch
 import torch.autograd.forward_ad as forward_mode
 from torch import Tensor
 
-from lanczosnet.affinity.first_order import first_order
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
+from lanczosnet.backends.autograd import first_order
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
 
 # Closer than this, a difference quotient is mostly rounding and the mean slope at both ends is better.
 CLOSE = {torch.float32: 3e-4, torch.float64: 1e-6}
-LARGEST = 64  # rows of a matrix that programs of the kernel hold
 
 
 class Powers:
@@ -135,15 +134,13 @@ def divided_differences(values: Tensor, response: Tensor, slope: Tensor, close: 
     return torch.where(is_close, (slope.unsqueeze(-1) + slope.unsqueeze(-2)) / 2, quotient)
 
 
-def weighed_differences(differences: Tensor | Slopes, rotated: Tensor) -> Tensor:
+@operation
+def weighted_differences(values: Tensor, response: Tensor, slope: Tensor, rotated: Tensor, close: float) -> Tensor:
     """The sum over scales of divided differences times `[..., n, scale, n]`: `[..., n, n]`."""
-    if isinstance(differences, Slopes):
-        values, response, slope, close = differences
-        if kernels_serve(rotated) and rotated.dim() == 4 and rotated.shape[-1] <= LARGEST:
-            from lanczosnet.krylov.differences_kernel import weighed_on_device
+    return _weighted_sum(divided_differences(values.unsqueeze(-2), response, slope, close), rotated)
 
-            return weighed_on_device(values, response, slope, rotated, close)
-        differences = divided_differences(values.unsqueeze(-2), response, slope, close)
+
+def _weighted_sum(differences: Tensor, rotated: Tensor) -> Tensor:
     return (differences.movedim(-3, -2) * rotated).sum(-2)
 
 
@@ -173,8 +170,11 @@ class _SpectralFunction(torch.autograd.Function):
         matrix_grad = response_grad = None
         if ctx.needs_input_grad[0]:
             # Rotating back and symmetrising are linear: the sum over scales comes first.
-            differences = parts[0] if ctx.close is None else Slopes._make([*parts, ctx.close])
-            core = weighed_differences(differences, rotated)
+            if ctx.close is None:
+                core = _weighted_sum(parts[0], rotated)
+            else:
+                values, response, slope = parts
+                core = weighted_differences(values, response, slope, rotated, ctx.close)
             matrix_grad = (vectors @ ((core + core.mT) / 2) @ vectors.mT).to(matrix_type)
         if ctx.needs_input_grad[1]:
             response_grad = rotated.diagonal(dim1=-3, dim2=-1).mT.to(response_type)

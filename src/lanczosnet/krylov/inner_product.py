@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity.segments import segment_sum
+from lanczosnet.backends import operation
 
-# Matrix products on the CPU add float32 numbers one after the other, and over a million nodes lose three digits.
-# Sums over more nodes than this are put together in float64; it costs nothing.
-LONGEST_FLOAT32_SUM = 2**15
+
+@operation
+def project(basis: Tensor, vector: Tensor) -> Tensor:
+    """Q^T z of one graph: `[step, node]`, `[node]` -> `[step]`."""
+    return basis @ vector
 
 
 class InnerProduct(Protocol):
@@ -42,10 +45,7 @@ class WholeInnerProduct:
     def project(self, basis: Tensor, vector: Tensor) -> Tensor:
         if vector.dim() > 1:
             return (basis @ vector.unsqueeze(-1)).squeeze(-1)
-        if vector.is_cuda or vector.dtype == torch.float64 or len(vector) <= LONGEST_FLOAT32_SUM:
-            return basis @ vector
-        pieces = zip(basis.split(LONGEST_FLOAT32_SUM, -1), vector.split(LONGEST_FLOAT32_SUM), strict=True)
-        return torch.stack([part @ piece for part, piece in pieces]).sum(0, dtype=torch.float64).to(vector.dtype)
+        return project(basis, vector)
 
     def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
         if coefficients.dim() == 1:

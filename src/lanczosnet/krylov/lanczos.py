@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator
+from lanczosnet.backends import serves
 from lanczosnet.krylov.adjoint import LanczosWithAdjoint, refuse_restarted
 from lanczosnet.krylov.iteration import Basis, Coefficients, FreshVector, PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import Setup, prepare
-from lanczosnet.krylov.small_batch import is_small_batch
 
 
 class Tridiagonalization(NamedTuple):
@@ -77,7 +77,7 @@ def lanczos(
         setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
         S = setup.operator
-        if S is not None and gradient == "adjoint" and _has_adjoint(S, num_steps, reorthogonalize, fresh_vector):
+        if S is not None and gradient == "adjoint" and _has_adjoint(setup, num_steps, reorthogonalize, fresh_vector):
             arguments = S, num_steps, setup.inner, setup.breakdown, fresh_vector, reorthogonalize
             basis, *found = LanczosWithAdjoint.apply(S.values, setup.start, *arguments)
             coefficients = Coefficients(*found)
@@ -103,9 +103,12 @@ def in_full_precision(operator: Operator | Callable[[Tensor], Tensor], start: Te
         torch.set_float32_matmul_precision(before)
 
 
-def _has_adjoint(operator: Operator, num_steps: int, reorthogonalize: bool, fresh_vector: FreshVector | None) -> bool:
-    """The three-term recurrence has one only as a kernel."""
-    return reorthogonalize or (fresh_vector is None and is_small_batch(operator, num_steps))
+def _has_adjoint(setup: Setup, num_steps: int, reorthogonalize: bool, fresh_vector: FreshVector | None) -> bool:
+    """The three-term recurrence has one only as a Triton kernel."""
+    if reorthogonalize:
+        return True
+    arguments = setup.operator, setup.start, num_steps, setup.inner, setup.breakdown
+    return serves("lanczos_iteration", "triton", *arguments, fresh_vector=fresh_vector, reorthogonalize=False)
 
 
 def _recorded(

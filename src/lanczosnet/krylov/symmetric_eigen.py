@@ -1,76 +1,19 @@
-"""Eigenpairs of many small symmetric matrices at once.
-
-LAPACK's are the fastest on a CPU. On a GPU PyTorch's wait for the device, which keeps them out of CUDA graphs; there
-Jacobi's method takes their place, n / 2 rotations at a time, in one kernel.
-"""
-
-import math
+"""Eigenpairs of many small symmetric matrices at once."""
 
 import torch
 from torch import Tensor
 
-from lanczosnet.kernels import HAS_TRITON
-
-# Rounds of a sweep meet every pair of rows once; these many sweeps reach the rounding error up to this size.
-LARGEST = 32
-SWEEPS = {torch.float32: 7, torch.float64: 9}
+from lanczosnet.backends import operation
 
 
 def symmetric_eigen(matrix: Tensor, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
     """Eigenvalues `[..., n]` in no particular order and eigenvectors `[..., n, n]` of symmetric `[..., n, n]`.
 
-    Worked out in `dtype`, which is that of the results. No gradient.
+    Computed in `dtype`, which is that of the results. No gradient.
     """
-    matrix = matrix.detach().to(dtype)
-    if not matrix.is_cuda or matrix.shape[-1] > LARGEST or matrix.shape[-1] < 2:
-        return torch.linalg.eigh(matrix)
-    if HAS_TRITON:
-        from lanczosnet.krylov.jacobi_kernel import jacobi_on_device
-
-        return jacobi_on_device(matrix, SWEEPS[matrix.dtype])
-    return jacobi(matrix) if torch.cuda.is_current_stream_capturing() else torch.linalg.eigh(matrix)
+    return symmetric_eigenpairs(matrix.detach().to(dtype))
 
 
-def jacobi(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """The method of the kernel in plain PyTorch: its reference, and what a CUDA graph takes where Triton is missing."""
-    size = matrix.shape[-1] + matrix.shape[-1] % 2
-    extra = size - matrix.shape[-1]
-    A = torch.nn.functional.pad(matrix, (0, extra, 0, extra))
-    V = torch.eye(size, dtype=A.dtype, device=A.device).expand_as(A)
-    for step in range(SWEEPS[matrix.dtype] * (size - 1)):
-        partner = partners(size, step % (size - 1)).to(A.device)
-        cosine, sine = _rotation(A, partner)
-        A = _rotated(_rotated(A, partner, cosine, sine).mT, partner, cosine, sine)
-        V = _rotated(V, partner, cosine, sine)
-    n = matrix.shape[-1]
-    return A.diagonal(dim1=-2, dim2=-1)[..., :n], V[..., :n, :n]
-
-
-def partners(size: int, turn: int) -> Tensor:
-    """Whom everyone meets in a turn of a round robin: the last one meets number `turn`, i meets 2 turn - i."""
-    partner = (2 * turn - torch.arange(size)) % (size - 1)
-    partner[turn], partner[size - 1] = size - 1, turn
-    return partner
-
-
-def _rotation(A: Tensor, partner: Tensor) -> tuple[Tensor, Tensor]:
-    """Cosine and sine `[..., 1, n]` of the rotations that make the entries between partners zero."""
-    places = torch.arange(len(partner), device=A.device)
-    diagonal = A.diagonal(dim1=-2, dim2=-1)
-    between = (A[..., partner, places] + A[..., places, partner]) / 2  # bitwise the same for both partners
-    gap = (diagonal[..., partner] - diagonal) / 2
-    # tan = between / (gap + sign(gap) sqrt(gap^2 + between^2)), where partners have opposite signs
-    sign = torch.where((gap > 0) | ((gap == 0) & (places < partner)), 1.0, -1.0)
-    length = gap.abs() + torch.hypot(gap, between)
-    tangent = torch.where(length > 0, sign * between / torch.where(length > 0, length, 1.0), 0.0)
-    cosine = 1.0 / (1.0 + tangent.square()).sqrt()
-    return cosine.unsqueeze(-2), (tangent * cosine).unsqueeze(-2)
-
-
-def _rotated(matrix: Tensor, partner: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    return matrix * cosine - matrix[..., partner] * sine
-
-
-def padded_size(n: int) -> int:
-    """The power of two that the kernel works on, at least 16."""
-    return max(16, 2 ** math.ceil(math.log2(n)))
+@operation
+def symmetric_eigenpairs(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.linalg.eigh(matrix)

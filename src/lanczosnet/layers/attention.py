@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 from lanczosnet.layers.blocks import BlockOperators
-
-LARGEST = 64  # nodes of a graph that one program of the kernel holds
 
 
 def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: BlockOperators) -> Tensor:
@@ -26,27 +24,15 @@ def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: Block
     one, padding = convolutions[0], log_count.padding
     num_heads = len(convolutions) * one.heads  # of all channels
     both = padding.pad(torch.nn.functional.linear(x, _states_and_energies(convolutions)))
-    found = _attended(both, log_count.matrix.transpose(0, 1), num_heads, one)
+    dropout = one.dropout if one.training else 0.0
+    found = attention(both, log_count.matrix.transpose(0, 1), num_heads, one.negative_slope, dropout)
     if one.concat:
         return padding.unpad(found.flatten(2)) + torch.cat([layer.bias for layer in convolutions])
     return padding.unpad(found.mean(2)) + torch.stack([layer.bias for layer in convolutions]).mean(0)
 
 
-def _attended(both: Tensor, log_count: Tensor, num_heads: int, layer: GATConv) -> Tensor:
-    """`plain_attention`, in one kernel where there is one."""
-    dropout = layer.dropout if layer.training else 0.0
-    if _fits_the_kernel(both, dropout):
-        from lanczosnet.layers.attention_kernel import AttentionOnDevice
-
-        return AttentionOnDevice.apply(both, log_count, num_heads, layer.negative_slope)
-    return plain_attention(both, log_count, num_heads, layer.negative_slope, dropout)
-
-
-def _fits_the_kernel(both: Tensor, dropout: float) -> bool:
-    return kernels_serve(both) and both.dtype == torch.float32 and both.shape[1] <= LARGEST and dropout == 0.0
-
-
-def plain_attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:
+@operation
+def attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:
     """What every head sums up, `[graph, node, head, out_channels]`.
 
     Args:
@@ -63,8 +49,8 @@ def plain_attention(both: Tensor, log_count: Tensor, num_heads: int, slope: floa
     source, target = energies.unflatten(-1, (2, num_heads)).permute(2, 0, 3, 1).contiguous()  # [graph, head, node]
     energy = torch.nn.functional.leaky_relu(target.unsqueeze(-1) + source.unsqueeze(-2), slope)
     energy = energy.unflatten(1, (log_count.shape[1], -1)) + log_count.unsqueeze(2)
-    attention = torch.nn.functional.dropout(energy.softmax(-1), dropout)
-    return (attention.flatten(1, 2).to(states.dtype) @ states).transpose(1, 2)
+    shares = torch.nn.functional.dropout(energy.softmax(-1), dropout)
+    return (shares.flatten(1, 2).to(states.dtype) @ states).transpose(1, 2)
 
 
 def _states_and_energies(convolutions: Sequence[GATConv]) -> Tensor:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 from lanczosnet.krylov import matrix_powers
-from lanczosnet.layers.affine import affine
+from lanczosnet.layers.linear import linear
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def block_convolution(x: Tensor, operators: BlockOperators, weight: Tensor, bias
     matrix = operators.matrix
     terms = block_product(matrix.flatten(1, 2), x, operators.padding).unflatten(1, matrix.shape[1:3]).flatten(2)
     terms = operators.padding.unpad(terms).to(weight.dtype)
-    return terms @ weight if bias is None else affine(terms, weight, bias)
+    return terms @ weight if bias is None else linear(terms, weight, bias)
 
 
 def block_product(matrix: Tensor, x: Tensor, padding: Padding) -> Tensor:
@@ -100,19 +100,14 @@ def stacked_powers(matrix: Tensor, exponents: Sequence[int]) -> Tensor:
 def formed_operators(
     vectors: Tensor, response: Tensor, short: Tensor, typed: Tensor, padding: Padding
 ) -> list[BlockOperators]:
-    """All terms of every layer from Ritz vectors and responses; see `spectral_operators` and `layer_operators`."""
-    if _has_kernels(vectors, response):
-        from lanczosnet.layers.operators_kernel import LARGEST, OperatorsOnDevice
-
-        if vectors.shape[1] <= LARGEST:
-            matrix = OperatorsOnDevice.apply(vectors, response, short, typed)
-            return [BlockOperators(of_layer, padding) for of_layer in matrix.unbind(1)]
-    return layer_operators(short, spectral_operators(vectors, response), typed, padding)
+    """All terms of every layer from Ritz vectors and responses."""
+    return [BlockOperators(matrix, padding) for matrix in layer_matrices(vectors, response, short, typed).unbind(1)]
 
 
-def _has_kernels(vectors: Tensor, response: Tensor) -> bool:
-    is_float32 = vectors.dtype == response.dtype == torch.float32
-    return kernels_serve(vectors) and is_float32 and not vectors.requires_grad
+@operation
+def layer_matrices(vectors: Tensor, response: Tensor, short: Tensor, typed: Tensor) -> Tensor:
+    """`[graph, layer, node, term, node]`: see `spectral_operators` and `joined_terms`."""
+    return joined_terms(short, spectral_operators(vectors, response), typed)
 
 
 def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:
@@ -128,7 +123,12 @@ def spectral_operators(vectors: Tensor, response: Tensor) -> Tensor:
 
 
 def layer_operators(short: Tensor, long: Tensor, typed: Tensor, padding: Padding) -> list[BlockOperators]:
-    """All terms of every layer, in the order that the layers' weights have.
+    """All terms of every layer; see `joined_terms`."""
+    return [BlockOperators(matrix, padding) for matrix in joined_terms(short, long, typed).unbind(1)]
+
+
+def joined_terms(short: Tensor, long: Tensor, typed: Tensor) -> Tensor:
+    """All terms of every layer, in the order that the layers' weights have: `[graph, layer, node, term, node]`.
 
     Args:
         short: `[graph, node, scale, node]`, the same in every layer.
@@ -136,4 +136,4 @@ def layer_operators(short: Tensor, long: Tensor, typed: Tensor, padding: Padding
         typed: `[graph, node, type, node]`, the same in every layer.
     """
     every = [part.unsqueeze(1).expand(-1, long.shape[1], -1, -1, -1) for part in (short, typed)]
-    return [BlockOperators(matrix, padding) for matrix in torch.cat([every[0], long, every[1]], 3).unbind(1)]
+    return torch.cat([every[0], long, every[1]], 3)

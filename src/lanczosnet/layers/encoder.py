@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.layers.lookup import lookup
+from lanczosnet.layers.linear import embedding
 
 NodeInput = Literal["features", "one-hot", "learned"]
 
@@ -40,7 +40,7 @@ class NodeEncoder(nn.Module):
             return self._checked_features(x)
         types = self._checked_types(x)
         if self.embedding is not None:
-            return lookup(self.embedding.weight, types)
+            return embedding(self.embedding.weight, types)
         return nn.functional.one_hot(types, self.in_channels).to(torch.get_default_dtype())
 
     def check_types(self, x: Tensor) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 from lanczosnet.layers.blocks import BlockOperators, Padding
 from lanczosnet.layers.edge_types import Edges, NodeMessages, PairMessages
 from lanczosnet.layers.packed import PackedNodes
-from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru
+from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, gru_cell
 
 Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
 
@@ -30,53 +30,16 @@ class GatedMessages:
         self.cell = cell
         self.layers = list(zip(*(function.lins for function in messages.functions), strict=True))
         self.num_channels = len(messages.functions)
+        self.fused_steps: Any = None  # what a backend keeps for all steps of a forward pass
 
     def along(self, channels: Sequence[Edges] | BlockOperators | PackedNodes) -> Step:
         """What a step does on these graphs."""
         if isinstance(channels, BlockOperators):
-            return self._through_blocks(channels)
+            return gated_steps(channels.matrix, self, channels.padding)
         if isinstance(channels, PackedNodes):
             return self._through_rows(channels)
         messages = self.messages.along(channels)
         return lambda state: self.cell(messages(state), state)
-
-    def _through_blocks(self, channels: BlockOperators) -> Step:
-        """Aggregate the last hidden layers: the rest of the messages is one matrix with the gates."""
-        if self._has_kernels(channels):
-            operator = channels.matrix.contiguous()
-            return lambda state: self._steps(state, operator)
-        width = self.layers[-1][0].weight.shape[1]
-        matrix = channels.matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
-        if len(self.layers) == 1:
-            receive = _receiver(matrix.mT, width, channels.padding)
-        elif channels.padding.rows is None:
-            receive = _receiver(_side_by_side(matrix), width, channels.padding)
-        else:
-            receive = _receiver_by_channel(matrix, width, channels.padding)
-
-        def step(state: Tensor) -> Tensor:
-            hidden, gates = self._hidden_and_gates(state)
-            sent = channels.padding.pad(hidden).unflatten(-1, (-1, width)).flatten(1, 2)
-            return gru(self._last_layer_and_gates(receive(sent)), gates, state.to(gates.dtype))
-
-        return step
-
-    def _has_kernels(self, channels: BlockOperators) -> bool:
-        """Whether `gated_kernel` serves: float32 on a GPU, one hidden layer, and graphs that fit in a tile."""
-        matrix = channels.matrix
-        is_float32 = matrix.dtype == self.cell.weight_hh.dtype == torch.float32
-        if not (kernels_serve(matrix) and is_float32 and channels.padding.rows is None):
-            return False
-        from lanczosnet.layers.gated_kernel import LARGEST
-
-        return len(self.layers) == 2 and 0 < matrix.shape[-1] <= LARGEST and matrix.shape[1] > 0
-
-    @cached_property
-    def _steps(self) -> Any:
-        from lanczosnet.layers.gated_kernel import GatedSteps
-
-        enter, leave = (linear.weights[0].squeeze(0) for linear in (self._enter, self._last_layer_and_gates))
-        return GatedSteps(enter, leave, self.num_channels, self.num_steps)
 
     def _through_rows(self, rows: PackedNodes) -> Step:
         """Messages of both ends: the first layer is a sum of two products, one for every end, and all others come after
@@ -87,12 +50,12 @@ class GatedMessages:
         biases = self._biases_that_arrive(rows.received_weight())
 
         def step(state: Tensor) -> Tensor:
-            with_ones = self._enter.side_by_side(state)  # so that rows need no copy to stand beside ones
-            sent = rows.meet(ends.product(rows.enter(with_ones)), bent=len(last) > 0)
+            with_ones = self.enter.side_by_side(state)  # so that rows need no copy to stand beside ones
+            sent = rows.endpoint_messages(ends.product(rows.enter(with_ones)), relu=len(last) > 0)
             for layer in (*last, input_gates):
                 sent = layer(sent)
-            gates = self._enter.product(with_ones)
-            return gru(rows.received(sent) + biases, gates, state.to(gates.dtype))
+            gates = self.enter.product(with_ones)
+            return gru_cell(rows.received(sent) + biases, gates, state.to(gates.dtype))
 
         return step
 
@@ -103,7 +66,7 @@ class GatedMessages:
         bias = _biases(self.layers[0])
         if len(self.layers) == 1:
             bias = torch.zeros_like(bias)  # it arrives with the messages
-        of_ones = torch.nn.functional.pad(bias.unsqueeze(1), (0, bias.shape[1], 0, self._enter.ones_per_row - 1))
+        of_ones = torch.nn.functional.pad(bias.unsqueeze(1), (0, bias.shape[1], 0, self.enter.ones_per_row - 1))
         return torch.cat([of_ends, of_ones], 1)
 
     def _biases_that_arrive(self, arriving: Tensor) -> Tensor:
@@ -112,9 +75,9 @@ class GatedMessages:
             of_messages = (_biases(self.layers[-1]).unsqueeze(1) @ self._gates_by_channel).squeeze(1)
             return arriving.to(of_messages.dtype) @ of_messages + self.cell.bias_ih
 
-    def _hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
+    def hidden_and_gates(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """The last hidden layers of all channels side by side, the state where there are none; hidden gates."""
-        entered = self._enter(state)
+        entered = self.enter(state)
         if len(self.layers) == 1:
             return state.to(entered.dtype), entered
         num_gates = len(self.cell.bias_hh)
@@ -126,7 +89,7 @@ class GatedMessages:
         return hidden, gates
 
     @cached_property
-    def _enter(self) -> SharedLinear:
+    def enter(self) -> SharedLinear:
         """The gates of the state; with functions of nodes also their first layers, where others follow."""
         with_first = isinstance(self.messages, NodeMessages) and len(self.layers) > 1
         layers = self.layers[0] if with_first else ()
@@ -139,7 +102,7 @@ class GatedMessages:
         return [SharedLinear([_weights(layers)], [_biases(layers)]) for layers in self.layers[1:-1]]
 
     @cached_property
-    def _last_layer_and_gates(self) -> SharedLinear:
+    def last_layer_and_gates(self) -> SharedLinear:
         """The last layers and the input gates as one matrix, with the biases of both for the columns that `_receiver`
         adds."""
         last = self.layers[-1]
@@ -152,6 +115,29 @@ class GatedMessages:
     @cached_property
     def _gates_by_channel(self) -> Tensor:
         return self.cell.weight_ih.T.unflatten(0, (self.num_channels, -1))  # [channel, message, gates]
+
+
+@operation
+def gated_steps(matrix: Tensor, messages: GatedMessages, padding: Padding) -> Step:
+    """What a step does in padded blocks, `[channel, graph, node i, node j]`.
+
+    The last hidden layers are aggregated: the rest of the messages is one matrix with the gates.
+    """
+    width = messages.layers[-1][0].weight.shape[1]
+    matrix = matrix.permute(1, 2, 3, 0)  # [graph, node i, node j, channel]
+    if len(messages.layers) == 1:
+        receive = _receiver(matrix.mT, width, padding)
+    elif padding.rows is None:
+        receive = _receiver(_side_by_side(matrix), width, padding)
+    else:
+        receive = _receiver_by_channel(matrix, width, padding)
+
+    def step(state: Tensor) -> Tensor:
+        hidden, gates = messages.hidden_and_gates(state)
+        sent = padding.pad(hidden).unflatten(-1, (-1, width)).flatten(1, 2)
+        return gru_cell(messages.last_layer_and_gates(receive(sent)), gates, state.to(gates.dtype))
+
+    return step
 
 
 def _receiver(operator: Tensor, width: int, padding: Padding) -> Callable[[Tensor], Tensor]:

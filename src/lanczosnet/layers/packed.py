@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 from lanczosnet.layers.blocks import Padding
 
 
@@ -26,13 +26,14 @@ class Slots:
 
     def add_up(self, table: Tensor) -> Tensor:
         """`[row, channel]` -> `[sum, channel]`, always in the same order and without a copy of the rows."""
-        if _has_kernels(table):
-            from lanczosnet.layers.packed_kernel import add_up
+        return sum_slots(table, self)
 
-            return add_up(self.index, self.nothing, table)
-        return torch.nn.functional.embedding_bag(
-            self.index.flatten(), table, self.begins, mode="sum", padding_idx=self.nothing
-        )
+
+@operation
+def sum_slots(table: Tensor, slots: Slots) -> Tensor:
+    """The rows of a table in every slot, added up: `[row, channel]` -> `[sum, channel]`."""
+    index, nothing = slots.index.flatten(), slots.nothing
+    return torch.nn.functional.embedding_bag(index, table, slots.begins, mode="sum", padding_idx=nothing)
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ class PackedNodes:
         """`[node, channel]` -> `[row, channel]`."""
         return _Entered.apply(self.padding.pad(state).flatten(0, 1), self.node, self.own)
 
-    def meet(self, ends: Tensor, *, bent: bool) -> Tensor:
-        """sum_j w_ij relu(a_i + b_j) over the senders j of row i, of `[a, b]`; not `bent`, without the ReLU.
+    def endpoint_messages(self, ends: Tensor, *, relu: bool) -> Tensor:
+        """sum_j w_ij relu(a_i + b_j) over the senders j of row i, of `[a, b]`; `relu=False` leaves the ReLU out.
 
         `[row, 2 x channel]` -> `[row, channel]`, zero on padding.
         """
-        return _Met.apply(ends, self.senders, self.receivers, bent)
+        return _EndpointMessages.apply(ends, self.senders, self.receivers, relu)
 
     def received(self, sent: Tensor) -> Tensor:
         """The sum over channels, `[row, channel]`, zero on padding -> `[node, channel]`."""
@@ -103,40 +104,34 @@ class _Received(torch.autograd.Function):
         return grad.index_select(0, node), None, None
 
 
-class _Met(torch.autograd.Function):
+class _EndpointMessages(torch.autograd.Function):
     """What ends make of each other is made again backwards: there are more messages than ends."""
 
     @staticmethod
-    def forward(ctx: Any, ends: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
+    def forward(ctx: Any, ends: Tensor, senders: Slots, receivers: Slots, relu: bool) -> Tensor:
         ctx.save_for_backward(ends)
-        ctx.senders, ctx.receivers, ctx.bent = senders, receivers, bent
-        if _has_kernels(ends):
-            from lanczosnet.layers.packed_kernel import meet
-
-            return meet(ends, senders, bent)
-        return plain_meet(ends, senders, bent)
+        ctx.senders, ctx.receivers, ctx.relu = senders, receivers, relu
+        return endpoint_messages(ends, senders, relu)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (ends,) = ctx.saved_tensors
-        if _has_kernels(ends):
-            from lanczosnet.layers.packed_kernel import meet_backward
-
-            return meet_backward(ends, grad, ctx.senders, ctx.receivers, ctx.bent), None, None, None
-        return plain_meet_backward(ends, grad, ctx.senders, ctx.receivers, ctx.bent), None, None, None
+        return endpoint_messages_backward(ends, grad, ctx.senders, ctx.receivers, ctx.relu), None, None, None
 
 
-def plain_meet(ends: Tensor, senders: Slots, bent: bool) -> Tensor:
+@operation
+def endpoint_messages(ends: Tensor, senders: Slots, relu: bool) -> Tensor:
     mine, theirs = ends.chunk(2, -1)
     messages = mine.unsqueeze(1) + _in_slots(theirs, senders)
-    return _weighted_sum(messages.relu() if bent else messages, senders)
+    return _weighted_sum(messages.relu() if relu else messages, senders)
 
 
-def plain_meet_backward(ends: Tensor, grad: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
+@operation
+def endpoint_messages_backward(ends: Tensor, grad: Tensor, senders: Slots, receivers: Slots, relu: bool) -> Tensor:
     mine, theirs = ends.chunk(2, -1)
     of_mine, of_theirs = grad.unsqueeze(1).expand(*senders.index.shape, -1), _in_slots(grad, receivers)
-    if bent:
+    if relu:
         of_mine = of_mine * (mine.unsqueeze(1) + _in_slots(theirs, senders) > 0)
         of_theirs = of_theirs * (_in_slots(mine, receivers) + theirs.unsqueeze(1) > 0)
     return torch.cat([_weighted_sum(of_mine, senders), _weighted_sum(of_theirs, receivers)], -1)
@@ -152,7 +147,3 @@ def _weighted_sum(values: Tensor, slots: Slots) -> Tensor:
     assert slots.weight is not None
     with torch.autocast(values.device.type, enabled=False):
         return (slots.weight.to(values.dtype).unsqueeze(1) @ values).squeeze(1)
-
-
-def _has_kernels(table: Tensor) -> bool:
-    return kernels_serve(table) and table.dtype == torch.float32

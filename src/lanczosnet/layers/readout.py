@@ -10,10 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import aggr
 
-from lanczosnet.kernels import kernels_serve
-from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, lstm
-
-LARGEST_IN_KERNEL = 2**12  # nodes of a block times outputs
+from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, lstm_cell
 
 
 class PooledReadout(nn.Module):
@@ -59,19 +56,11 @@ class GatedMeanReadout(nn.Module):
     def padded(self, x: Tensor, mask: Tensor) -> Tensor:
         return weighted_sum(self._gated(x), _shares(mask))
 
-    def reads_blocks(self, x: Tensor) -> bool:
-        """Whether `of_blocks` serves: float32 on a GPU, and few enough numbers in a block for one program."""
-        is_float32 = x.dtype == self.linear.weight.dtype == torch.float32
-        return kernels_serve(x) and is_float32 and 0 < x.shape[-2] * len(self.linear.bias) <= LARGEST_IN_KERNEL
-
-    def of_blocks(self, x: Tensor, mask: Tensor) -> Tensor:
-        """The same in a product and a kernel, of one or two graphs in every block: see `GatedMeanOnDevice`."""
-        from lanczosnet.layers.readout_kernel import GatedMeanOnDevice
-
+    def gate_and_values(self, x: Tensor) -> Tensor:
+        """Values, gate, and as many zeros as align the rows, by one product; for the fused form of `padded`."""
         weight = torch.cat([self.linear.weight, self.gate.weight, self.nothing])
         bias = torch.cat([self.linear.bias, self.gate.bias, self.nothing[:, 0]])
-        both = nn.functional.linear(x, weight, bias)
-        return GatedMeanOnDevice.apply(both.float(), mask, len(self.linear.bias))
+        return nn.functional.linear(x, weight, bias)
 
     def _gated(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.gate(x)) * self.linear(x)
@@ -99,7 +88,7 @@ def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     penalty = torch.finfo(x.dtype).min * (mask == 0)
     hidden = cell = found = x.new_zeros(len(mask), x.shape[1])
     for _ in range(pool.processing_steps):  # type: ignore[arg-type]
-        hidden, cell = lstm(gates(hidden, found), cell)
+        hidden, cell = lstm_cell(gates(hidden, found), cell)
         found = add_up((compare(hidden) + penalty).softmax(1))
     return torch.cat([hidden, found], dim=1)
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 
 ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple of 16 bytes
 
@@ -141,29 +141,18 @@ def _by_matrix(rows: Tensor, weight: Tensor) -> Tensor:
     return rows.unflatten(0, (len(weight), len(rows) // len(weight)))
 
 
-def gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
+@operation
+def gru_cell(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
     """The next state of PyTorch's `GRUCell` from both products, biases included."""
-    if kernels_serve(state) and state.dtype == torch.float32:
-        from lanczosnet.layers.gru_kernel import GRUOnDevice
-
-        return GRUOnDevice.apply(input_gates, hidden_gates, state)
-    if state.is_cuda:  # one kernel there, and one for the gradient
-        return torch.ops.aten._thnn_fused_gru_cell(input_gates, hidden_gates, state)[0]
-    return plain_gru(input_gates, hidden_gates, state)
-
-
-def plain_gru(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
-    """The same, operation by operation."""
     reset, update, new = input_gates.chunk(3, -1)
     hidden_reset, hidden_update, hidden_new = hidden_gates.chunk(3, -1)
     proposed = torch.tanh(new + torch.sigmoid(reset + hidden_reset) * hidden_new)
     return torch.lerp(proposed, state, torch.sigmoid(update + hidden_update))
 
 
-def lstm(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+@operation
+def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
     """The next hidden state and cell of PyTorch's `LSTMCell` from the sum of both products, biases included."""
-    if cell.is_cuda:  # one kernel there, and one for the gradient
-        return torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), cell.to(gates.dtype))[:2]
     entered, kept, new, shown = gates.chunk(4, -1)
     cell = torch.sigmoid(kept) * cell + torch.sigmoid(entered) * torch.tanh(new)
     return torch.sigmoid(shown) * torch.tanh(cell), cell

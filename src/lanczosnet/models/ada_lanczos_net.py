@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import DenseOperator, GraphKernel, normalized
-from lanczosnet.affinity.kernel import learned_operator, learns_on_device
-from lanczosnet.affinity.normalization import OperatorT
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity import DenseOperator, GraphKernel
+from lanczosnet.affinity.kernel import learned_affinity, learned_operator
+from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
@@ -246,11 +245,9 @@ class AdaLanczosNet(nn.Module):
 
     def _learned(self, blocks: AdaptiveBlocks, features: Tensor) -> DenseOperator:
         """S from the kernel on features `[graph, node, channel]`."""
-        if learns_on_device(features):
-            embedding = self.kernel.layers(features)
-            values = learned_operator(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
-            return DenseOperator(values, mask=blocks.mask)
-        return self._normalized(DenseOperator(self.kernel.dense(blocks.pattern, features), mask=blocks.mask))
+        embedding = self.kernel.layers(features)
+        values = learned_affinity(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
+        return DenseOperator(values, mask=blocks.mask)
 
     def _long_scales(self, S: DenseOperator, start: Tensor | None) -> Tensor:
         """`[graph, layer, node, scale, node]`, by Lanczos from a start vector, or exactly without one."""
@@ -268,7 +265,7 @@ class AdaLanczosNet(nn.Module):
         """S from the kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
-            S = self._normalized(A)
+            S = learned_operator(A, self_loops=self.self_loops)
             operator = inputs.arranged(S)
             return adaptive_spectrum(
                 operator,
@@ -283,17 +280,11 @@ class AdaLanczosNet(nn.Module):
                 plan=inputs.plan,
             )
 
-    def _normalized(self, A: OperatorT) -> OperatorT:
-        """S. Without self-loops a node that has no edge would have no row in any power of S: it keeps its own."""
-        if not self.self_loops:
-            A = A.plus_diagonal((A.degree() == 0).to(A.dtype))
-        return normalized(A, self_loops=self.self_loops, validate=False)
-
     def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
         if self.start == "ones":
             return None
-        place, size = places_within(inputs.component, inputs.num_components)
+        place, size = index_within_segment(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
         # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
         sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(

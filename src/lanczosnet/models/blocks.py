@@ -13,10 +13,10 @@ from torch.autograd.function import once_differentiable
 from torch_geometric.data import Batch
 
 from lanczosnet.affinity import BlockLayout
+from lanczosnet.backends import operation
+from lanczosnet.backends.registry import static_shapes
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.kernels import kernels_serve
 from lanczosnet.layers.blocks import BlockOperators, Padding
-from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.models.entrance import DENSE_UP_TO
 
 # The operators of a data set may take this many bytes: QM8's take less than one GiB, whatever the network.
@@ -74,7 +74,7 @@ class Blocks:
         Their shapes depend on how many there are alone where `same_shape` says so, by default on a GPU; else, on a
         CPU, where a shape may be asked for and arithmetic counts, they are as wide as the largest of these graphs.
         """
-        if self.mask.is_cuda if same_shape is None else same_shape:
+        if static_shapes(self.mask) if same_shape is None else same_shape:
             return self._with({key: value.index_select(0, graphs) for key, value in self.tensors().items()})
         mask = self.mask.index_select(0, graphs)
         width = max(int(mask.sum(1).max()), 1)
@@ -97,9 +97,8 @@ class Blocks:
         pair (`pair_width`) and not narrower than blocks of one graph. In the right order (`pair_order`), batches of the
         mean size leave little room for padding. Outputs are in the order of `graphs`.
         """
-        tensors = {
-            key: _pairs(getattr(self, key), graphs, _grown(names), width) for key, names in _axes(type(self)).items()
-        }
+        axes = _axes(type(self)).items()
+        tensors = {key: block_pairs(getattr(self, key), graphs, _grown(names), width) for key, names in axes}
         return self._with(tensors, pair_mask=self.mask.index_select(0, graphs))
 
     def widened(self, multiple: int) -> Self:
@@ -118,11 +117,14 @@ class Blocks:
 
     def read(self, readout: Any, x: Tensor) -> Tensor:
         """`[row, channel]` -> `[graph, out_channels]`."""
-        x, mask = self.padding.pad(x), self.mask if self.pair_mask is None else self.pair_mask
-        if isinstance(readout, GatedMeanReadout) and readout.reads_blocks(x):
-            return readout.of_blocks(x, mask)
-        apart = x if self.pair_mask is None else _Apart.apply(x, mask.shape[1])
-        return readout.padded(apart.flatten(0, 1), mask)
+        return read_blocks(self.padding.pad(x), readout, self.mask if self.pair_mask is None else self.pair_mask)
+
+
+@operation
+def read_blocks(x: Tensor, readout: Any, mask: Tensor) -> Tensor:
+    """`[block, node, channel]` and `[graph, node]` -> `[graph, out_channels]`; two graphs may share a block."""
+    apart = x if len(mask) == len(x) else _Apart.apply(x, mask.shape[1])
+    return readout.padded(apart.flatten(0, 1), mask)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,16 +196,8 @@ def _grown(axes: Sequence[str]) -> list[int]:
     return [place for place, axis in enumerate(axes) if axis in ("node", "step")]
 
 
-def _pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
-    """`plain_pairs`, in one kernel where there is one."""
-    if kernels_serve(table) and table.dim() <= 4:
-        from lanczosnet.models.pair_kernel import pairs_on_device
-
-        return pairs_on_device(table, graphs, grown, width)
-    return plain_pairs(table, graphs, grown, width)
-
-
-def plain_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
+@operation
+def block_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
     """The second half of these graphs, or of all, backwards behind the first, on the axes that grow to this width."""
     value = table if graphs is None else table.index_select(0, graphs)
     first, second = value.chunk(2)
@@ -231,7 +225,7 @@ class _Apart(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _pairs(grad, None, [1], ctx.width), None
+        return block_pairs(grad, None, [1], ctx.width), None
 
 
 def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.layers.edge_types import Aggregation, side_by_side
 from lanczosnet.layers.packed import PackedNodes, Slots
 from lanczosnet.models.blocks import Blocks, ChannelInputs, node_blocks
@@ -141,7 +141,7 @@ def edge_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregatio
     has_edges = (source.bincount(minlength=num_ends) + target.bincount(minlength=num_ends)) > 0
     channel, node = has_edges.view(num_nodes, num_channels).T.nonzero().unbind(1)
     end, graph = node * num_channels + channel, inputs.batch[node]
-    place, per_graph = places_within(graph, inputs.num_graphs)
+    place, per_graph = index_within_segment(graph, inputs.num_graphs)
     slot = place.new_zeros(num_ends).index_put((end,), place + 1)
     counts = (graph * (num_channels + 1) + channel).bincount(minlength=inputs.num_graphs * (num_channels + 1))
     counts = counts.view(inputs.num_graphs, -1)
@@ -172,7 +172,7 @@ def edge_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregatio
 
 def in_slots(values: Tensor, owner: Tensor, num_owners: int) -> Tensor:
     """What belongs to every owner, and zeros, `[owner, slot]`."""
-    place, size = places_within(owner, num_owners)
+    place, size = index_within_segment(owner, num_owners)
     slots = values.new_zeros(num_owners, max(int(size.max()), 1))
     slots[owner, place] = values
     return slots

@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree
 
 from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.layers.edge_types import Edges, WithEdgeTypes
 from lanczosnet.models.blocks import Blocks, identity_block, operator_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
@@ -91,7 +91,7 @@ def sample_neighbors(edge_index: Tensor, num_neighbors: int, *, generator: torch
     """Which edges to keep, `[edge]`: at most `num_neighbors` into every node, drawn without replacement."""
     order = torch.randperm(edge_index.shape[1], generator=generator, device=edge_index.device)
     target = edge_index[1, order]
-    place, _ = places_within(target, int(target.max()) + 1 if len(target) else 0)
+    place, _ = index_within_segment(target, int(target.max()) + 1 if len(target) else 0)
     keep = torch.empty_like(order, dtype=torch.bool)
     keep[order] = place < num_neighbors
     return keep

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity import SparseOperator, normalized
-from lanczosnet.affinity.segments import places_within
+from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs
 from lanczosnet.krylov import RitzPairs
@@ -241,7 +241,7 @@ def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:
     graph[inputs.component] = inputs.batch
     exists = torch.arange(pairs.values.shape[1], device=graph.device) < pairs.rank.unsqueeze(1)
     component, step = exists.nonzero(as_tuple=True)
-    place, count = places_within(graph[component], inputs.num_graphs)
+    place, count = index_within_segment(graph[component], inputs.num_graphs)
     column = torch.zeros_like(exists, dtype=torch.long)
     column[component, step] = place
     values = pairs.values.new_zeros(inputs.num_graphs, int(count.max()))

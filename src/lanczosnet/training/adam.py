@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lanczosnet.kernels import kernels_serve
+from lanczosnet.backends import operation
 
 TINY = 1e-6  # what PyTorch adds to a norm before it divides by it
 
@@ -44,12 +44,7 @@ def adam(pieces: Pieces, rate: Tensor, count: Tensor, rule: Rule) -> None:
     """Change the vectors by step number `count`, which counts from 1; the numbers are tensors without axes."""
     norm = _norm([gradient for _, gradient in pieces]) if rule.max_norm else None
     for vectors, gradient in pieces:
-        if kernels_serve(gradient):
-            from lanczosnet.training.adam_kernel import adam_on_device
-
-            adam_on_device(vectors, gradient, rate, count, norm, rule)
-        else:
-            plain_adam(vectors, gradient, rate, count, norm, rule)
+        adam_step(gradient, vectors, rate, count, norm, rule)
 
 
 def _norm(gradients: Sequence[Tensor]) -> Tensor:
@@ -58,10 +53,9 @@ def _norm(gradients: Sequence[Tensor]) -> Tensor:
     return norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms))
 
 
+@operation
 @torch.no_grad()
-def plain_adam(
-    vectors: Vectors, gradient: Tensor, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Rule
-) -> None:
+def adam_step(gradient: Tensor, vectors: Vectors, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Rule) -> None:
     """The kernel's step in plain PyTorch: its reference, and what is taken where Triton is missing."""
     if norm is not None:
         gradient = gradient * (rule.max_norm / (norm + TINY)).clamp(max=1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from lanczosnet.order import one_order
+from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.training.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def products_of(fabric: "Fabric") -> AbstractContextManager[None]:
 
 def order_of(fabric: "Fabric") -> AbstractContextManager[None]:
     """One order of additions, so that a seed determines every bit, unless the fabric was made for any."""
-    return nullcontext() if getattr(fabric, "any_order", False) else one_order(fabric.device)
+    return nullcontext() if getattr(fabric, "any_order", False) else deterministic_algorithms(fabric.device)
 
 
 def exact_products() -> AbstractContextManager[None]:

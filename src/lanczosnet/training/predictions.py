@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
-from lanczosnet.order import one_order
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.examples import prepared
 from lanczosnet.training.tasks import Classification, Task
@@ -90,7 +90,7 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     """Checked here, so that a wrong input is answered with its reason."""
     network.eval()
     weight = next(network.parameters())
-    with one_order(weight.device):
+    with deterministic_algorithms(weight.device):
         return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 

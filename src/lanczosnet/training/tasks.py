@@ -15,13 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lanczosnet.backends import operation
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.kernels import kernels_serve
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import RegressionLoss
 
 Level = Literal["node", "graph"]
-LARGEST_IN_KERNEL = 2**16  # numbers of a batch: one program of the kernel goes through all of them
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,11 @@ class Regression:
 
     def mean_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over all known targets, zero where there are none."""
-        types = {output.dtype, y.dtype}
-        if kernels_serve(output) and types == {torch.float32} and 0 < output.numel() <= LARGEST_IN_KERNEL:
-            from lanczosnet.training.loss_kernel import MeanLossOnDevice
+        return mean_regression_loss(output, y, self)
 
-            constants = self._mean(output), self._deviation(output), self._weight(output)
-            return MeanLossOnDevice.apply(output, y, *constants, self.loss == "mse")
-        return _mean_of_known(self, output, y)
+    def constants(self, like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, deviation and weight of every target, `[target]` each."""
+        return self._mean(like), self._deviation(like), self._weight(like)
 
     def known(self, y: Tensor) -> Tensor:
         return ~y.isnan()
@@ -163,6 +160,11 @@ class Classification:
 
 
 Task = Regression | Classification
+
+
+@operation
+def mean_regression_loss(output: Tensor, y: Tensor, task: Regression) -> Tensor:
+    return _mean_of_known(task, output, y)
 
 
 def _mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:

@@ -1,16 +1,18 @@
 """Sparse products in an order that stays the same."""
 
 import warnings
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
+from forced import forced
 from graph_builders import generator, random_edges, random_weights
-from interpreted import HAS_TRITON, call_interpreted, needs_triton
-from lanczosnet.affinity import SparseOperator, adjacency, segments
-from lanczosnet.affinity import csr_product as csr_product_module
-from lanczosnet.affinity.csr_product import csr_product, product_in_order
+from interpreted import call_interpreted, needs_triton
+from lanczosnet.affinity import SparseOperator, adjacency
+from lanczosnet.affinity.csr_product import csr_product
+from lanczosnet.backends import determinism
 from lanczosnet.filters.fourier import constant_product
 
 # Rows, columns, channels, and the type of numbers and of indices; more channels than one program takes, no rows, none.
@@ -46,11 +48,11 @@ def compare_with_the_dense_product(device: str = "cpu", *, kernel: bool = True) 
         matrix, dense = csr_and_dense(rows, columns, dtype, index, device)
         table = torch.randn(columns, channels, generator=generator(2), dtype=dtype).to(device)
         if kernel:
-            from lanczosnet.affinity.csr_kernel import rows_times
+            from lanczosnet.backends.triton.csr_product import rows_times
 
             found = rows_times(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
         else:
-            found = product_in_order(matrix, table)
+            found = determinism.csr_product(matrix, table)
         torch.testing.assert_close(found, (dense.double() @ table.double()).to(dtype))
 
 
@@ -64,48 +66,38 @@ def test_the_kernel_is_the_dense_product_in_the_interpreter() -> None:
 
 
 @pytest.fixture
-def in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if on a GPU under deterministic algorithms."""
-    for room in (csr_product_module, segments):
-        monkeypatch.setattr(room, "wants_one_order", lambda tensor: True)
-    monkeypatch.setattr(csr_product_module, "product_in_order", noted_product)
-    noted.clear()
+def deterministic_products() -> Iterator[list]:
+    """As if on a GPU under deterministic algorithms; gives the arguments of all products."""
+    with forced("csr_product", "segment-reduce") as products, forced("segment_sum", "pieces"):
+        yield products
 
 
-noted: list[torch.Size] = []
-
-
-def noted_product(matrix: Tensor, table: Tensor) -> Tensor:
-    noted.append(table.shape)
-    return product_in_order(matrix, table)
-
-
-@pytest.mark.usefixtures("in_one_order")
 @pytest.mark.parametrize("shape", [(50,), (50, 3)])
-def test_operators_multiply_in_one_order_where_that_is_asked_for(shape: tuple[int, ...]) -> None:
+def test_operators_multiply_deterministically_where_that_is_asked_for(
+    shape: tuple[int, ...], deterministic_products: list
+) -> None:
     edges = random_edges(50)
     weight = random_weights(edges).requires_grad_()
     A = adjacency(edges, weight, num_nodes=50)
     assert isinstance(A, SparseOperator)
     signal = torch.randn(shape, generator=generator(1), dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(A @ signal, A.dense() @ signal)
-    assert noted == [torch.Size([50, *(shape[1:] or (1,))])]
+    assert [signal.shape for _, signal in deterministic_products] == [torch.Size(shape)]
     found = torch.autograd.grad((A @ signal).square().sum(), [weight, signal], retain_graph=True)
     torch.testing.assert_close(found, torch.autograd.grad((A.dense() @ signal).square().sum(), [weight, signal]))
 
 
-@pytest.mark.usefixtures("in_one_order")
-def test_constant_matrices_are_multiplied_in_one_order_where_that_is_asked_for() -> None:
+def test_constant_matrices_multiply_deterministically_where_that_is_asked_for(deterministic_products: list) -> None:
     matrix, dense = csr_and_dense(6, 5, torch.float64, torch.int32)
     transpose, _ = csr_and_dense(6, 5, torch.float64, torch.int32, transposed=True)
     signal = torch.randn(5, 3, generator=generator(1), dtype=torch.float64, requires_grad=True)
     found = constant_product(signal, matrix, transpose)
     torch.testing.assert_close(found, dense @ signal)
     assert torch.autograd.gradcheck(lambda signal: constant_product(signal, matrix, transpose), signal)
-    assert len(noted) > 2
+    assert len(deterministic_products) > 2
 
 
-@pytest.mark.usefixtures("in_one_order")
+@pytest.mark.usefixtures("deterministic_products")
 @pytest.mark.parametrize("signal", [torch.ones(4, 2), torch.ones(6), torch.ones(5, 2, 2), torch.ones(5).double()])
 def test_a_signal_that_does_not_fit_is_refused(signal: Tensor) -> None:
     matrix, _ = csr_and_dense(6, 5, torch.float32, torch.int32)
@@ -118,8 +110,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GP
 
 @needs_gpu
 @pytest.mark.parametrize("kernel", [pytest.param(True, marks=needs_triton), False])
-def test_the_product_on_a_gpu_is_the_dense_one(kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lanczosnet.kernels.HAS_TRITON", kernel and HAS_TRITON)
+def test_the_product_on_a_gpu_is_the_dense_one(kernel: bool) -> None:
     compare_with_the_dense_product("cuda", kernel=kernel)
 
 

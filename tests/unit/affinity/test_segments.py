@@ -3,9 +3,11 @@
 import pytest
 import torch
 
+from forced import forced
 from graph_builders import generator
-from lanczosnet.affinity import segments
-from lanczosnet.affinity.segments import _sums_of_pieces, segment_sum
+from lanczosnet.affinity.segments import segment_sum
+from lanczosnet.backends import determinism
+from lanczosnet.backends.determinism import sum_of_pieces
 
 SEGMENT = torch.tensor([2, 0, 2, 2, 0, 4, 2])  # 1 and 3 have no node
 
@@ -16,27 +18,27 @@ def test_pieces_add_up_to_the_segments(shape: tuple[int, ...], num_pieces: int) 
     per_node = torch.randn(shape, generator=generator(0), dtype=torch.float64, requires_grad=True)
     expected = torch.stack([per_node[number == SEGMENT].sum(0) for number in range(5)])
     assert torch.allclose(segment_sum(per_node, SEGMENT, 5), expected)
-    assert torch.allclose(_sums_of_pieces(per_node, SEGMENT, 5, num_pieces), expected)
-    assert torch.autograd.gradcheck(lambda x: _sums_of_pieces(x, SEGMENT, 5, num_pieces), per_node)
+    assert torch.allclose(sum_of_pieces(per_node, SEGMENT, 5, num_pieces), expected)
+    assert torch.autograd.gradcheck(lambda x: sum_of_pieces(x, SEGMENT, 5, num_pieces), per_node)
 
 
 @pytest.mark.parametrize(("num_nodes", "num_segments"), [(2000, 1), (2000, 3), (6, 4), (3, 7), (0, 2), (0, 0)])
-def test_where_one_order_is_asked_for_pieces_are_short_and_take_no_more_memory_than_nodes(
+def test_where_determinism_is_asked_for_pieces_are_short_and_take_no_more_memory_than_nodes(
     num_nodes: int, num_segments: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     per_node = torch.randn(num_nodes, 2, generator=generator(0), dtype=torch.float64)
     segment = torch.randint(max(num_segments, 1), (num_nodes,), generator=generator(1))
-    expected, summed = segment_sum(per_node, segment, num_segments), segments._sums
+    expected, summed = segment_sum(per_node, segment, num_segments), sum_of_pieces
     longest, rows = [0], [0]
 
-    def noted(per_node: torch.Tensor, piece: torch.Tensor, num_pieces: int) -> torch.Tensor:
-        rows.append(num_pieces)
-        longest.extend(piece.bincount().tolist())
-        return summed(per_node, piece, num_pieces)
+    def noted(per_node: torch.Tensor, segment: torch.Tensor, num_segments: int, num_pieces: int) -> torch.Tensor:
+        rows.append(num_segments * num_pieces)
+        longest.extend((segment * num_pieces + torch.arange(len(segment)) % num_pieces).bincount().tolist())
+        return summed(per_node, segment, num_segments, num_pieces)
 
-    monkeypatch.setattr(segments, "wants_one_order", lambda tensor: True)
-    monkeypatch.setattr(segments, "_sums", noted)
-    torch.testing.assert_close(segment_sum(per_node, segment, num_segments), expected)
+    monkeypatch.setattr(determinism, "sum_of_pieces", noted)
+    with forced("segment_sum", "pieces"):
+        torch.testing.assert_close(segment_sum(per_node, segment, num_segments), expected)
     assert max(rows) <= max(num_nodes, num_segments)
     assert max(longest) <= 10
 

@@ -305,9 +305,9 @@ def test_half_precision_is_refused():
         matrix_function(torch.eye(3, dtype=torch.bfloat16), torch.exp)
 
 
-def compare_weighed_differences(device: str = "cpu") -> None:
+def compare_weighted_differences(device: str = "cpu") -> None:
     """With eigenvalues that coincide, nearly meet, and lie apart."""
-    from lanczosnet.krylov.differences_kernel import weighed_on_device
+    from lanczosnet.backends.triton.divided_differences import weighted_differences
 
     for n, scales, dtype in ((5, 3, torch.float32), (20, 9, torch.float64), (1, 1, torch.float32)):
         values = torch.rand(2, n, generator=generator(0), dtype=dtype).to(device)
@@ -317,16 +317,16 @@ def compare_weighed_differences(device: str = "cpu") -> None:
         rotated = torch.randn(2, n, scales, n, generator=generator(2), dtype=dtype).to(device)
         close = functions.CLOSE[dtype]
         plain = functions.divided_differences(values.unsqueeze(-2), response, slope, close)
-        found = weighed_on_device(values, response, slope, rotated, close)
+        found = weighted_differences(values, response, slope, rotated, close)
         torch.testing.assert_close(found, (plain.movedim(-3, -2) * rotated).sum(-2), atol=1e-4, rtol=1e-4)
 
 
 @needs_triton
 def test_the_kernel_of_divided_differences_is_plain_pytorch_in_the_interpreter() -> None:
-    call_interpreted(__file__, "compare_weighed_differences")
+    call_interpreted(__file__, "compare_weighted_differences")
 
 
 @needs_triton
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_kernel_of_divided_differences_is_plain_pytorch_on_a_gpu() -> None:
-    compare_weighed_differences("cuda")
+    compare_weighted_differences("cuda")

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from forced import forced
 from graph_builders import (
     assert_reproduced,
     complete_edges,
@@ -19,7 +20,8 @@ from graph_builders import (
     tolerance,
 )
 from lanczosnet.affinity import DenseOperator, adjacency, laplacian, normalized, random_walk
-from lanczosnet.krylov import arnoldi, lanczos, ritz, setup, small_graph, start, tridiagonal_matrix
+from lanczosnet.backends import REFERENCE, conditions, use_backend
+from lanczosnet.krylov import arnoldi, lanczos, ritz, setup, start, tridiagonal_matrix
 from waiting import Waits
 
 COLLAPSED = {torch.float32: 1e-5, torch.float64: 1e-12}
@@ -433,26 +435,26 @@ class TestSmallGraphs:
 
     @pytest.mark.parametrize("working_dtype", [torch.float32, torch.float64])
     @pytest.mark.parametrize("num_steps", [1, 6, 40])
-    def test_equals_the_torch_iteration(self, working_dtype, num_steps, dtype, monkeypatch):
+    def test_equals_the_torch_iteration(self, working_dtype, num_steps, dtype):
         operator = random_operator(30, dtype, torch.device("cpu"))
-        assert small_graph.is_small_graph(operator)
-        fast = lanczos(operator, None, num_steps, working_dtype=working_dtype)
-        monkeypatch.setattr(small_graph, "MOST_NODES", 0)
-        assert not small_graph.is_small_graph(operator)
-        slow = lanczos(operator, None, num_steps, working_dtype=working_dtype)
+        with forced("lanczos_iteration", "numpy", condition=conditions.small_sparse_graph) as calls:
+            fast = lanczos(operator, None, num_steps, working_dtype=working_dtype)
+        assert calls
+        with use_backend(REFERENCE):
+            slow = lanczos(operator, None, num_steps, working_dtype=working_dtype)
         if num_steps > 30 and working_dtype == torch.float32:
             assert int(fast.steps) == int(slow.steps) == 30
             return  # the last vectors hang on rounding
         assert_same(fast, slow, max(dtype, working_dtype, key=lambda d: torch.finfo(d).eps), 4096)
 
     @pytest.mark.parametrize("vector", [torch.zeros(6), torch.ones(6), torch.arange(6.0)])
-    def test_breaks_down_where_the_torch_iteration_does(self, vector, dtype, monkeypatch):
+    def test_breaks_down_where_the_torch_iteration_does(self, vector, dtype):
         operator = normalized(adjacency(complete_edges(6), dtype=dtype))
         fast = lanczos(operator, vector, 5, validate=False)
-        monkeypatch.setattr(small_graph, "MOST_NODES", 0)
-        assert_same(fast, lanczos(operator, vector, 5, validate=False), dtype)
+        with use_backend(REFERENCE):
+            assert_same(fast, lanczos(operator, vector, 5, validate=False), dtype)
 
-    def test_gradients_are_the_same(self, monkeypatch):
+    def test_gradients_are_the_same(self):
         operator = random_operator(12, torch.float64, torch.device("cpu"))
         values = operator.values.clone().requires_grad_()
 
@@ -461,8 +463,8 @@ class TestSmallGraphs:
             return torch.autograd.grad(result.basis[:, -1].sum() + result.diagonal.sum(), values)[0]
 
         fast = gradient()
-        monkeypatch.setattr(small_graph, "MOST_NODES", 0)
-        torch.testing.assert_close(fast, gradient())
+        with use_backend(REFERENCE):
+            torch.testing.assert_close(fast, gradient())
 
 
 OPERATOR = random_operator(5, torch.float32, torch.device("cpu"))

@@ -5,7 +5,7 @@ import torch
 
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
-from lanczosnet.layers.attention import plain_attention
+from lanczosnet.layers.attention import attention
 
 
 def example(num_graphs: int, width: int, num_channels: int, heads: int, out_channels: int, device: str):
@@ -18,13 +18,13 @@ def example(num_graphs: int, width: int, num_channels: int, heads: int, out_chan
 
 
 def compare_with_the_plain_path(device: str = "cpu") -> None:
-    from lanczosnet.layers.attention_kernel import AttentionOnDevice
+    from lanczosnet.backends.triton.attention import Attention
 
     for sizes in [(2, 28, 7, 8, 16), (1, 5, 1, 1, 3), (2, 36, 2, 1, 20)]:
         both, log_count, num_heads = example(*sizes, device)
         weight = None
         results = []
-        for attend in (AttentionOnDevice.apply, plain_attention):
+        for attend in (Attention.apply, attention):
             found = attend(both, log_count, num_heads, 0.2)
             weight = torch.randn(found.shape, generator=generator(2)).to(device) if weight is None else weight
             (grad,) = torch.autograd.grad((found * weight).sum(), both)

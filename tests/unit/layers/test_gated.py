@@ -7,8 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from forced import forced
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
+from lanczosnet.backends import REFERENCE, serves, use_backend
 from lanczosnet.layers.blocks import BlockOperators, Padding
 from lanczosnet.layers.edge_types import NodeMessages
 from lanczosnet.layers.gated import GatedMessages
@@ -33,15 +35,16 @@ class Case:
     def leaves(self) -> list[Tensor]:
         return [self.state, *self.messages.parameters(), *self.cell.parameters()]
 
-    def gated(self, num_steps: int, on_kernels: bool) -> GatedMessages:
-        made = GatedMessages(self.messages, self.cell, num_steps)
-        made._has_kernels = lambda channels: on_kernels  # type: ignore[method-assign]
-        return made
+    def gated(self, num_steps: int) -> GatedMessages:
+        return GatedMessages(self.messages, self.cell, num_steps)
 
     def states(self, num_steps: int, on_kernels: bool) -> list[Tensor]:
         """After every step, which are on two graphs in turn, with something else in between."""
-        gated = self.gated(max(num_steps, 1), on_kernels)
-        steps = [gated.along(operator) for operator in self.operators]
+        gated = self.gated(max(num_steps, 1))
+        device = self.state.device.type
+        chosen = forced("gated_steps", "triton", device) if on_kernels else use_backend(REFERENCE)
+        with chosen:
+            steps = [gated.along(operator) for operator in self.operators]
         found = [self.state]
         for number in range(num_steps):
             changed = found[-1] * 0.5 if number % 3 == 2 else found[-1]
@@ -78,10 +81,11 @@ def walk_twice_and_in_part() -> None:
 
 def give_memory_back() -> None:
     case = Case()
-    gated = case.gated(2, on_kernels=True)
-    step = gated.along(case.operators[0])
+    with forced("gated_steps", "triton"):
+        gated = case.gated(2)
+        step = gated.along(case.operators[0])
     last = step(step(case.state))
-    tables = weakref.ref(gated._steps.tables)
+    tables = weakref.ref(gated.fused_steps.tables)
     last.sum().backward()
     gc.disable()  # nothing may be left to it: it does not know how much memory waits for it
     del gated, step, last
@@ -90,7 +94,8 @@ def give_memory_back() -> None:
 
 def take_one_step_too_many() -> None:
     case = Case()
-    step = case.gated(1, on_kernels=True).along(case.operators[0])
+    with forced("gated_steps", "triton"):
+        step = case.gated(1).along(case.operators[0])
     with pytest.raises(RuntimeError, match="tables for 1 steps"):
         step(step(case.state))
 
@@ -108,6 +113,6 @@ def test_kernels_do_what_the_plain_path_does_in_the_interpreter(check: str) -> N
 @needs_triton
 def test_kernels_do_what_the_plain_path_does_on_a_gpu() -> None:
     case = Case(num_channels=7, width=128, num_nodes=28, device="cuda")
-    gated = GatedMessages(case.messages, case.cell, 1)
-    assert gated._has_kernels(case.operators[0])
+    operators = case.operators[0]
+    assert serves("gated_steps", "triton", operators.matrix, case.gated(1), operators.padding)
     torch.testing.assert_close(case.outcome(True), case.outcome(False), atol=1e-4, rtol=1e-3)

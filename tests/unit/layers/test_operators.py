@@ -31,12 +31,12 @@ def test_terms_are_powers_then_long_scales_then_types() -> None:
 
 
 def compare_operators(device: str = "cpu") -> None:
-    from lanczosnet.layers.operators_kernel import OperatorsOnDevice
+    from lanczosnet.backends.triton.spectral_operators import LayerMatrices
 
     for sizes in ((3, 5, 4, 2, 3, 1, 2), (2, 33, 20, 1, 1, 0, 0), (1, 16, 17, 2, 2, 0, 1), (0, 4, 4, 1, 1, 1, 1)):
         vectors, response, short, typed = parts(sizes, device)
         response.requires_grad_()
-        found = OperatorsOnDevice.apply(vectors, response, short, typed)
+        found = LayerMatrices.apply(vectors, response, short, typed)
         exact = [part.detach().cpu().double() for part in (vectors, response, short, typed)]
         exact[1].requires_grad_()
         formed = formed_operators(*exact, Padding(sizes[0], sizes[1]))

@@ -7,7 +7,7 @@ from torch import Tensor
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.layers.blocks import Padding
-from lanczosnet.layers.packed import PackedNodes, Slots, plain_meet, plain_meet_backward
+from lanczosnet.layers.packed import PackedNodes, Slots, endpoint_messages, endpoint_messages_backward
 
 TABLE = torch.tensor([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]], dtype=torch.float64)
 
@@ -39,34 +39,34 @@ def test_ends_enter_meet_and_arrive() -> None:
     edges = two_edges()
     assert edges.enter(TABLE)[:3].tolist() == TABLE.tolist()
     ends = weights([[9, 1], [-2, 9], [9, 3], [7, 7]])  # of a row as receiver and as sender
-    assert edges.meet(ends, bent=True).tolist() == [[0.0], [0.25 * (3 - 2)], [0.0], [0.0]]
-    assert edges.meet(ends, bent=False).tolist() == [[0.0], [0.5 * (1 - 2) + 0.25 * (3 - 2)], [0.0], [0.0]]
+    assert edges.endpoint_messages(ends, relu=True).tolist() == [[0.0], [0.25 * (3 - 2)], [0.0], [0.0]]
+    assert edges.endpoint_messages(ends, relu=False).tolist() == [[0.0], [0.5 * (1 - 2) + 0.25 * (3 - 2)], [0.0], [0.0]]
     assert edges.received(ends).tolist() == ends[:3].tolist()
     assert edges.received_weight().tolist() == [[0.0], [0.75], [0.0]]
 
 
-@pytest.mark.parametrize("bent", [True, False])
-def test_gradients_go_the_other_way(bent: bool) -> None:
+@pytest.mark.parametrize("relu", [True, False])
+def test_gradients_go_the_other_way(relu: bool) -> None:
     edges, ends = two_edges(), torch.randn(4, 6, generator=generator(0), dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda state: edges.enter(state)[:3], TABLE.clone().requires_grad_())
-    assert torch.autograd.gradcheck(lambda ends: edges.meet(ends, bent=bent), ends)
-    assert torch.autograd.gradcheck(lambda ends: edges.received(edges.meet(ends, bent=bent)), ends)
+    assert torch.autograd.gradcheck(lambda ends: edges.endpoint_messages(ends, relu=relu), ends)
+    assert torch.autograd.gradcheck(lambda ends: edges.received(edges.endpoint_messages(ends, relu=relu)), ends)
 
 
 def compare_meetings(device: str = "cpu") -> None:
-    from lanczosnet.layers.packed_kernel import meet, meet_backward
+    from lanczosnet.backends.triton import endpoint_messages as kernels
 
     for num_rows, channels, num_slots in ((6, 5, 3), (9, 1030, 1), (0, 4, 2)):
         ends = torch.randn(num_rows, 2 * channels, generator=generator(0)).to(device)
         ends[2:3, 1] = torch.nan  # must not be lost
         grad = torch.randn(num_rows, channels, generator=generator(1)).to(device)
         senders, receivers = (some_slots(num_rows, num_slots + extra, device) for extra in (0, 2))
-        for bent in (True, False):
-            met = plain_meet(ends.double(), senders, bent).float()
-            torch.testing.assert_close(meet(ends, senders, bent), met, equal_nan=True)
+        for relu in (True, False):
+            met = endpoint_messages(ends.double(), senders, relu).float()
+            torch.testing.assert_close(meet(ends, senders, relu), met, equal_nan=True)
             assert met.isnan().any() == (num_rows > 0)
-            of_ends = plain_meet_backward(ends.double(), grad.double(), senders, receivers, bent).float()
-            torch.testing.assert_close(meet_backward(ends, grad, senders, receivers, bent), of_ends)
+            of_ends = endpoint_messages_backward(ends.double(), grad.double(), senders, receivers, relu).float()
+            torch.testing.assert_close(meet_backward(ends, grad, senders, receivers, relu), of_ends)
 
 
 def some_slots(num_rows: int, num_slots: int, device: str) -> Slots:
@@ -87,7 +87,7 @@ def test_the_kernels_let_ends_meet_as_pytorch_does_on_a_gpu() -> None:
 
 
 def compare_sums(device: str = "cpu") -> None:
-    from lanczosnet.layers.packed_kernel import add_up
+    from lanczosnet.backends.triton.endpoint_messages import add_up
 
     for num_sums, num_slots, channels in ((5, 3, 2), (9, 1, 132), (0, 2, 4)):
         table = torch.randn(7, channels, generator=generator(0)).to(device)

@@ -4,8 +4,10 @@ import pytest
 import torch
 from torch_geometric.nn.aggr import Set2Set
 
+from forced import implementation
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
+from lanczosnet.backends import serves
 from lanczosnet.layers import GatedMeanReadout, readout
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
@@ -48,6 +50,7 @@ def compare_blocks(device: str = "cpu") -> None:
     """Of one and of two graphs in every block, with an empty one among them."""
     sizes = torch.tensor([3, 5, 4, 1, 0, 2])
     mask = (torch.arange(5) < sizes.unsqueeze(1)).float().to(device)
+    read = implementation("read_blocks", "triton").load()
     torch.manual_seed(0)
     for out_channels in (2, 3):
         module = GatedMeanReadout(4, out_channels).to(device)
@@ -56,7 +59,7 @@ def compare_blocks(device: str = "cpu") -> None:
             apart = x if num_blocks == 6 else torch.cat([x[:, :5], x.flip(1)[:, :5]])
             weight = torch.randn(6, out_channels, generator=generator(1)).to(device)
             outcomes = []
-            for found in (module.of_blocks(x, mask), module.padded(apart.flatten(0, 1), mask)):
+            for found in (read(x, module, mask), module.padded(apart.flatten(0, 1), mask)):
                 outcomes.append((found, *torch.autograd.grad((found * weight).sum(), [x, *module.parameters()])))
             torch.testing.assert_close(*outcomes, atol=1e-5, rtol=1e-4)
 
@@ -70,7 +73,8 @@ def test_the_kernel_of_the_gated_mean_is_plain_pytorch_in_the_interpreter() -> N
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_kernel_of_the_gated_mean_is_plain_pytorch_on_a_gpu() -> None:
     compare_blocks("cuda")
-    assert GatedMeanReadout(4, 2).cuda().reads_blocks(torch.zeros(1, 1, 4, device="cuda"))
+    x = torch.zeros(1, 1, 4, device="cuda")
+    assert serves("read_blocks", "triton", x, GatedMeanReadout(4, 2).cuda(), x[..., 0])
 
 
 def test_the_gated_mean_has_no_state_but_its_weights() -> None:

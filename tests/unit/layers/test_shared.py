@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
-from lanczosnet.layers.shared import SharedLinear, SharedPerceptron, gru, lstm, plain_gru
+from lanczosnet.layers.shared import SharedLinear, SharedPerceptron, gru_cell, lstm_cell
 from operations import operations
 
 
@@ -111,7 +111,7 @@ def test_the_gates_of_a_gru_are_those_of_pytorch(device: str) -> None:
     cell = nn.GRUCell(4, 3, device=device)
     x, state = random(5, 4).to(device), random(5, 3, seed=1).to(device)
     wide = torch.cat([x @ cell.weight_ih.T + cell.bias_ih, state @ cell.weight_hh.T + cell.bias_hh], 1)
-    found, expected = gru(*wide.split(9, 1), state), cell(x, state)
+    found, expected = gru_cell(*wide.split(9, 1), state), cell(x, state)
     torch.testing.assert_close(found, expected)
     leaves = [x, state, *cell.parameters()]
     gradients = (torch.autograd.grad(value.square().sum(), leaves) for value in (found, expected))
@@ -119,7 +119,7 @@ def test_the_gates_of_a_gru_are_those_of_pytorch(device: str) -> None:
 
 
 def compare_the_gates_of_a_gru() -> None:
-    from lanczosnet.layers.gru_kernel import GRUOnDevice
+    from lanczosnet.backends.triton.gru import GRUCell
 
     for rows, width in ((5, 3), (70, 128)):
         beside = torch.randn(rows, 7 + 3 * width, generator=generator(0), dtype=torch.float32).requires_grad_()
@@ -127,7 +127,7 @@ def compare_the_gates_of_a_gru() -> None:
         state = torch.randn(rows, width, generator=generator(2), dtype=torch.float32).requires_grad_()
         weight = torch.randn(rows, width, generator=generator(3), dtype=torch.float32)
         results = []
-        for cell in (GRUOnDevice.apply, plain_gru):
+        for cell in (GRUCell.apply, gru_cell):
             found = cell(input_gates, beside[:, 7:], state)
             results.append((found, *torch.autograd.grad((found * weight).sum(), (input_gates, beside, state))))
         torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
@@ -143,7 +143,7 @@ def test_the_gates_of_an_lstm_are_those_of_pytorch(device: str) -> None:
     cell = nn.LSTMCell(4, 3, device=device)
     x, hidden, memory = random(5, 4).to(device), random(5, 3, seed=1).to(device), random(5, 3, seed=2).to(device)
     gates = x @ cell.weight_ih.T + hidden @ cell.weight_hh.T + cell.bias_ih + cell.bias_hh
-    found, expected = lstm(gates, memory), cell(x, (hidden, memory))
+    found, expected = lstm_cell(gates, memory), cell(x, (hidden, memory))
     torch.testing.assert_close(found, expected)
     leaves = [x, hidden, memory, *cell.parameters()]
     gradients = (torch.autograd.grad(sum(v.square().sum() for v in pair), leaves) for pair in (found, expected))

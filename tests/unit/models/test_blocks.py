@@ -9,7 +9,7 @@ from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, edge_blocks, model
-from lanczosnet.models.blocks import _axes, pair_order, pair_width, plain_pairs
+from lanczosnet.models.blocks import _axes, block_pairs, pair_order, pair_width
 from lanczosnet.models.edge_blocks import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
@@ -489,7 +489,7 @@ def tables(device: str) -> list[tuple[Tensor, list[int]]]:
 
 def compare_pairs_with_the_plain_path(device: str = "cpu") -> None:
     """Exactly, also where the two graphs overlap and with all graphs in place of numbers."""
-    from lanczosnet.models.pair_kernel import pairs_on_device
+    from lanczosnet.backends.triton.block_pairs import block_pairs as kernel_pairs
 
     numbers = torch.tensor([3, 0, 6, 2, 2, 5], device=device)
     for table, grown in tables(device):
@@ -497,7 +497,7 @@ def compare_pairs_with_the_plain_path(device: str = "cpu") -> None:
             if width < max(table.shape[place] for place in grown):
                 continue
             for chosen, graphs in ((table, numbers), (table[:6], None)):
-                found, expected = (pairs(chosen, graphs, grown, width) for pairs in (pairs_on_device, plain_pairs))
+                found, expected = (pairs(chosen, graphs, grown, width) for pairs in (kernel_pairs, block_pairs))
                 assert found.shape == expected.shape
                 assert found.dtype == expected.dtype
                 assert torch.equal(found, expected)

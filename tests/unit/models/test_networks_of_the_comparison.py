@@ -317,7 +317,7 @@ def test_small_graphs_are_not_given_more_lanczos_steps_than_nodes(monkeypatch) -
 
 def test_the_partition_has_one_order_of_additions(monkeypatch) -> None:
     entered = []
-    monkeypatch.setattr(partition, "one_order", lambda device: nullcontext(entered.append(device.type)))
+    monkeypatch.setattr(partition, "deterministic_algorithms", lambda device: nullcontext(entered.append(device.type)))
     AddPartition(2)(two_cliques(5))
     assert entered == ["cpu"]
 

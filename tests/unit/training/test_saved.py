@@ -74,7 +74,9 @@ def test_the_saved_model_predicts_what_was_measured(digits):
 
 def test_predictions_have_one_order_of_additions(digits, monkeypatch):
     entered = []
-    monkeypatch.setattr(predictions, "one_order", lambda device: nullcontext(entered.append(device.type)))
+    monkeypatch.setattr(
+        predictions, "deterministic_algorithms", lambda device: nullcontext(entered.append(device.type))
+    )
     lanczosnet.load(digits).predict(load("digits"))
     assert len(entered) == 1
 

@@ -13,8 +13,8 @@ from torch import Tensor
 SIZE = 1024  # numbers of a block that one program makes
 
 
-def pairs_on_device(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
-    """`blocks.plain_pairs` of a tensor of at most four axes on a GPU."""
+def block_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
+    """`models.blocks.block_pairs` of a tensor of at most four axes on a GPU."""
     num_pairs = len(table if graphs is None else graphs) // 2
     shape = [width if place in grown else size for place, size in enumerate(table.shape)]
     found = table.new_empty([num_pairs, *shape[1:]])

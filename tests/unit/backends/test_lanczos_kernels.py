@@ -1,21 +1,19 @@
 """The kernels for batches of small graphs are the iteration and its adjoint, operation by operation."""
 
-import importlib
-from contextlib import ExitStack
-from unittest.mock import patch
-
 import pytest
 import torch
 
+from forced import forced, implementation
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.affinity import DenseOperator, normalized
-from lanczosnet.krylov import adjoint, lanczos
-from lanczosnet.krylov.adjoint import backward_sweep
+from lanczosnet.backends import REFERENCE, conditions, serves, use_backend
+from lanczosnet.backends.conditions import TILE
+from lanczosnet.krylov import lanczos
+from lanczosnet.krylov.adjoint import lanczos_adjoint
 from lanczosnet.krylov.inner_product import WholeInnerProduct
 from lanczosnet.krylov.iteration import PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import prepare
-from lanczosnet.krylov.small_batch import LARGEST, is_small_batch, iterate_on_device, sweep_on_device
 
 needs_cuda = pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and Triton")
 
@@ -42,15 +40,17 @@ def compare_with_plain_pytorch(device: str = "cpu") -> None:
         setup = prepare(S, start, num_steps, None, torch.float64, None, validate=False)
         basis = PreallocatedBasis(setup.start, num_steps + 1)
         expected = iterate(S.product, setup.start, num_steps, inner, basis, breakdown=setup.breakdown)
-        block, found = iterate_on_device(S.values, setup.start, num_steps, setup.breakdown)
-        assert found.steps.tolist() == expected.steps.tolist()
-        torch.testing.assert_close((block, *found), (basis.block, *expected), atol=1e-10, rtol=1e-10)
-        shapes = ((*found.diagonal.shape, num_nodes), found.diagonal.shape, found.diagonal.shape)
+        iteration = implementation("lanczos_iteration", "triton").load()
+        found = iteration(S, setup.start, num_steps, inner, setup.breakdown)
+        assert found[-1].tolist() == expected.steps.tolist()
+        torch.testing.assert_close(found, (basis.block, *expected), atol=1e-10, rtol=1e-10)
+        shapes = ((*expected.diagonal.shape, num_nodes), expected.diagonal.shape, expected.diagonal.shape)
         grads = [torch.randn(s, generator=generator(2), dtype=torch.float64).to(device) for s in shapes]
-        arguments = (basis.block, expected.diagonal, expected.off_diagonal, *grads)
-        torch.testing.assert_close(
-            sweep_on_device(S.values, *arguments), backward_sweep(S, inner, *arguments), atol=1e-9, rtol=1e-9
-        )
+        arguments = (S, inner, basis.block, expected.diagonal, expected.off_diagonal, *grads)
+        sweep = implementation("lanczos_adjoint", "triton").load()
+        with use_backend(REFERENCE):
+            plain = lanczos_adjoint(*arguments)
+        torch.testing.assert_close(sweep(*arguments), plain, atol=1e-9, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -102,11 +102,11 @@ def three_term(S: DenseOperator, num_steps: int, gradient: str) -> list[torch.Te
 def compare_the_recurrence_with_autograd(device: str = "cpu") -> None:
     for S, num_steps in awkward_graphs():
         S = S.to(device)
-        with patch.object(adjoint, "sweep_on_device", wraps=sweep_on_device) as kernel:
+        with forced("lanczos_adjoint", "triton", device) as kernel:
             expected = three_term(S, num_steps, "autograd")
-            assert not kernel.called
+            assert not kernel
             found = three_term(S, num_steps, "adjoint")
-            assert kernel.called
+            assert kernel
         torch.testing.assert_close(found, expected, atol=1e-9, rtol=1e-9)
 
 
@@ -124,17 +124,15 @@ def compare_the_sweep_with_autograd_where_orthogonality_is_lost(device: str = "c
     grads = [torch.randn(part.shape, generator=generator(2), dtype=torch.float64).to(device) for part in outputs]
     (expected,) = torch.autograd.grad(outputs, values, grads)
     inputs = [tensor.detach() for tensor in (values, Q, *T)]
-    image_grads, _ = sweep_on_device(*inputs, *grads, reorthogonalize=False)
+    sweep = implementation("lanczos_adjoint", "triton").load()
+    image_grads, _ = sweep(DenseOperator(inputs[0]), setup.inner, *inputs[1:], *grads, reorthogonalize=False)
     assert (Q @ Q.mT - torch.eye(18, device=device)).abs().max() > 0.5
     assert (image_grads.mT @ Q[:, :-1] - expected).norm() < 1e-10 * expected.norm()
 
 
 def compare_the_recurrence_in_the_interpreter() -> None:
     compare_the_sweep_with_autograd_where_orthogonality_is_lost()
-    with ExitStack() as stack:
-        for module in ("adjoint", "lanczos"):
-            place = importlib.import_module(f"lanczosnet.krylov.{module}")
-            stack.enter_context(patch.object(place, "is_small_batch", return_value=True))
+    with forced("lanczos_iteration", "triton"):
         compare_the_recurrence_with_autograd()
 
 
@@ -153,11 +151,16 @@ def test_the_recurrence_and_its_gradient_are_those_of_autograd() -> None:
 @needs_cuda
 def test_the_recurrence_is_left_to_autograd_where_it_restarts() -> None:
     S = graphs(6).to("cuda")
-    with patch.object(adjoint, "iterate_on_device", wraps=iterate_on_device) as kernel:
+    with forced("lanczos_iteration", "triton", "cuda", conditions.small_dense_iteration) as kernel:
         lanczos(S, num_steps=4, reorthogonalize=False, on_breakdown="restart")
-        assert not kernel.called
+        assert not kernel
         lanczos(S, num_steps=4, reorthogonalize=False)
-        assert kernel.called
+        assert kernel
+
+
+def is_small_batch(S: DenseOperator, num_steps: int) -> bool:
+    setup = prepare(S, None, num_steps, None, S.dtype)
+    return serves("lanczos_iteration", "triton", S, setup.start, num_steps, setup.inner, setup.breakdown)
 
 
 def test_a_cpu_has_no_use_for_the_kernels() -> None:
@@ -168,7 +171,7 @@ def test_a_cpu_has_no_use_for_the_kernels() -> None:
 def test_the_kernels_serve_small_dense_batches() -> None:
     S = graphs(6).to("cuda")
     assert is_small_batch(S, 4)
-    assert not is_small_batch(S, LARGEST)
+    assert not is_small_batch(S, TILE)
     assert not is_small_batch(S.to(torch.float32), 4)
-    assert not is_small_batch(graphs(LARGEST + 1).to("cuda"), 4)
+    assert not is_small_batch(graphs(TILE + 1).to("cuda"), 4)
     assert not is_small_batch(DenseOperator(S.values[0]), 4)

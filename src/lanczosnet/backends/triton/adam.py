@@ -1,25 +1,23 @@
-"""`adam.plain_adam` as one Triton kernel.
+"""`adam_step` as one Triton kernel.
 
 PyTorch's own fused Adam gives one block of threads 65,536 weights, which leaves most of a GPU idle when a network is
 small. What changes between steps is read from the device, so that a CUDA graph can hold the kernel.
 """
 
 import math
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.training.adam import TINY, Rule, Vectors
-
+TINY = 1e-6  # what PyTorch adds to a norm before it divides by it
 SIZE = 1024  # weights of one program
 
 
 @torch.no_grad()
-def adam_on_device(
-    vectors: Vectors, gradient: Tensor, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Rule
-) -> None:
+def adam_step(gradient: Tensor, vectors: Any, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Any) -> None:
     n = gradient.numel()
     _adam[(triton.cdiv(n, SIZE),)](
         vectors.weights, vectors.means, vectors.squares, gradient, rate, count, gradient if norm is None else norm, n,

@@ -18,7 +18,7 @@ def some_targets(items: int, device: str) -> Tensor:
 
 
 def compare_losses(device: str = "cpu") -> None:
-    from lanczosnet.training.loss_kernel import MeanLossOnDevice
+    from lanczosnet.backends.triton.mean_loss import MeanLoss
 
     cases = (some_targets(5, device), some_targets(700, device), torch.full((2, 3), NAN, device=device))
     for loss in ("mse", "l1", "mae"):
@@ -26,7 +26,7 @@ def compare_losses(device: str = "cpu") -> None:
         for y in cases:
             output = torch.randn(y.shape, generator=generator(1)).to(device).requires_grad_()
             constants = task._mean(output), task._deviation(output), task._weight(output)
-            found = MeanLossOnDevice.apply(output, y, *constants, loss == "mse")
+            found = MeanLoss.apply(output, y, *constants, loss == "mse")
             expected = _mean_of_known(task, output, y)
             torch.testing.assert_close(found, expected)
             gradients = (torch.autograd.grad(3.0 * value, output)[0] for value in (found, expected))
@@ -34,19 +34,19 @@ def compare_losses(device: str = "cpu") -> None:
 
 
 def notice_divergence() -> None:
-    from lanczosnet.training.loss_kernel import MeanLossOnDevice
+    from lanczosnet.backends.triton.mean_loss import MeanLoss
 
     constants = torch.zeros(1), torch.ones(1), torch.ones(1)
     output = torch.tensor([[1.0], [NAN]])
-    assert MeanLossOnDevice.apply(output, torch.zeros(2, 1), *constants, True).isnan()
+    assert MeanLoss.apply(output, torch.zeros(2, 1), *constants, True).isnan()
 
 
 def refuse_second_derivatives() -> None:
-    from lanczosnet.training.loss_kernel import MeanLossOnDevice
+    from lanczosnet.backends.triton.mean_loss import MeanLoss
 
     output = torch.ones(2, 1, requires_grad=True)
     constants = torch.zeros(1), torch.ones(1), torch.ones(1)
-    loss = MeanLossOnDevice.apply(output, torch.zeros(2, 1), *constants, True)
+    loss = MeanLoss.apply(output, torch.zeros(2, 1), *constants, True)
     (gradient,) = torch.autograd.grad(loss, output, create_graph=True)
     with pytest.raises(RuntimeError):
         gradient.sum().backward()

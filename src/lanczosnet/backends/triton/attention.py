@@ -1,7 +1,7 @@
 """Attention of one head on one small graph as one program: energies, softmax and the product never leave its registers.
 
 PyTorch's operations write every head's `[node, node]` numbers a dozen times forwards and backwards, which is most of
-what a step of GAT on molecules costs. See `attention.plain_attention` for what is computed.
+what a step of GAT on molecules costs. See `layers.attention.attention` for what is computed.
 """
 
 from typing import Any
@@ -11,13 +11,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.affinity.first_order import first_order
+from lanczosnet.backends.autograd import first_order
 
 SMALLEST = 16  # sides of the tiles of a product
 
 
-class AttentionOnDevice(torch.autograd.Function):
-    """`plain_attention` of float32 tensors on a GPU; a gradient for `both` alone."""
+def attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:
+    """`layers.attention.attention` without dropout."""
+    return Attention.apply(both, log_count, num_heads, slope)
+
+
+class Attention(torch.autograd.Function):
+    """Attention of float32 tensors on a GPU; a gradient for `both` alone."""
 
     @staticmethod
     def forward(ctx: Any, both: Tensor, log_count: Tensor, num_heads: int, slope: float) -> Tensor:

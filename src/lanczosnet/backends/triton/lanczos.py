@@ -1,36 +1,32 @@
 """Algorithm 1 and its gradient for batches of small dense graphs on a GPU, one program of a kernel for each graph.
 
-`iteration.iterate` and `adjoint.backward_sweep` are some forty operations for every step, and each of them takes longer
-to start than to do. Here matrix and basis stay in registers from the first step to the last. Both are equal to those
-functions, and without re-orthogonalisation to autograd through the first, which the tests hold them to.
+`adjoint.lanczos_iteration` and `adjoint.lanczos_adjoint` are some forty operations for every step, and each of them
+takes longer to start than to do. Here matrix and basis stay in registers from the first step to the last. Both are
+equal to those functions, and without re-orthogonalisation to autograd through the first. The tests hold them to it.
 """
 
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import DenseOperator, Operator
-from lanczosnet.kernels import kernels_serve
-from lanczosnet.krylov.iteration import Breakdown, Coefficients
+from lanczosnet.backends.triton.lanczos_kernels import iteration, re_orthogonalized_sweep, three_term_sweep
 
-LARGEST = 64  # nodes, and Lanczos vectors
 SMALLEST = 16
 
 
-def is_small_batch(operator: Operator, num_steps: int) -> TypeGuard[DenseOperator]:
-    """Whether these kernels serve it: in float64, in which small graphs are iterated."""
-    if not isinstance(operator, DenseOperator) or not kernels_serve(operator.values) or operator.values.dim() != 3:
-        return False
-    return 0 < operator.num_nodes <= LARGEST and num_steps < LARGEST and operator.dtype == torch.float64
-
-
-def iterate_on_device(
-    values: Tensor, start: Tensor, num_steps: int, breakdown: Breakdown, *, reorthogonalize: bool = True
-) -> tuple[Tensor, Coefficients]:
+def iterate(
+    operator: Any,
+    start: Tensor,
+    num_steps: int,
+    inner: Any,
+    breakdown: Any,
+    *,
+    fresh_vector: None = None,
+    reorthogonalize: bool = True,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """num_steps + 1 Lanczos vectors `[graph, step, node]` and their coefficients, zero after a breakdown."""
-    from lanczosnet.krylov.lanczos_kernel import iteration
-
+    values = operator.values.detach()
     num_graphs, num_nodes, _ = values.shape
     basis = values.new_empty(num_graphs, num_steps + 1, num_nodes)
     diagonal, off_diagonal = values.new_empty(2, num_graphs, num_steps)
@@ -41,11 +37,12 @@ def iterate_on_device(
             basis, diagonal, off_diagonal, steps, breakdown.tolerance, REORTHOGONALIZE=reorthogonalize,
             **_sizes(num_nodes, num_steps),
         )  # fmt: skip
-    return basis, Coefficients(diagonal, off_diagonal, steps)
+    return basis, diagonal, off_diagonal, steps
 
 
-def sweep_on_device(
-    values: Tensor,
+def backward_sweep(
+    operator: Any,
+    inner: Any,
     basis: Tensor,
     diagonal: Tensor,
     off_diagonal: Tensor,
@@ -56,15 +53,14 @@ def sweep_on_device(
     reorthogonalize: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """The cotangents of every S q_j, `[graph, step, node]`, and of the start vector."""
-    from lanczosnet.krylov.lanczos_kernel import backward_sweep, three_term_sweep
-
+    values = operator.values.detach()
     num_graphs, num_nodes, _ = values.shape
     num_steps = diagonal.shape[-1]
     image_grads = values.new_empty(num_graphs, num_steps, num_nodes)
     start_grad = values.new_empty(num_graphs, num_nodes)
     if num_graphs:
         inputs = (values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad)
-        sweep = backward_sweep if reorthogonalize else three_term_sweep
+        sweep = re_orthogonalized_sweep if reorthogonalize else three_term_sweep
         sweep[(num_graphs,)](
             *(tensor.contiguous() for tensor in inputs), image_grads, start_grad, **_sizes(num_nodes, num_steps)
         )

@@ -1,4 +1,4 @@
-"""The Triton kernels of `small_batch`: S is `[node, node]`, Q `[vector, node]`, both zero past their sizes."""
+"""The Triton kernels of `lanczos`: S is `[node, node]`, Q `[vector, node]`, both zero past their sizes."""
 
 import triton
 import triton.language as tl
@@ -47,11 +47,11 @@ def iteration(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def backward_sweep(  # type: ignore[no-untyped-def]
+def re_orthogonalized_sweep(  # type: ignore[no-untyped-def]
     values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad, image_grads, start_grad,
     N: tl.constexpr, K: tl.constexpr, NODES: tl.constexpr, VECTORS: tl.constexpr,
 ):  # fmt: skip
-    """`adjoint.backward_sweep`, whose letters it has."""
+    """`adjoint.lanczos_adjoint`, whose letters it has."""
     graph = tl.program_id(0).to(tl.int64)
     node, vector = tl.arange(0, NODES), tl.arange(0, VECTORS)
     S = _matrix(values + graph * N * N, N, NODES)
@@ -91,7 +91,7 @@ def three_term_sweep(  # type: ignore[no-untyped-def]
     values, basis, diagonal, off_diagonal, basis_grad, diagonal_grad, off_diagonal_grad, image_grads, start_grad,
     N: tl.constexpr, K: tl.constexpr, NODES: tl.constexpr, VECTORS: tl.constexpr,
 ):  # fmt: skip
-    """`backward_sweep` for the three-term recurrence: z = S q_j - gamma_j q_j - beta_{j-1} q_{j-1}.
+    """`re_orthogonalized_sweep` for the three-term recurrence: z = S q_j - gamma_j q_j - beta_{j-1} q_{j-1}.
 
     Its vectors lose their orthogonality, so none is assumed: this is the derivative of the steps as they were taken.
     """

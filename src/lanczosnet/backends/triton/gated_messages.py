@@ -5,6 +5,7 @@ the steps share, is then a single product over all of them; step by step it woul
 leaves most of a GPU idle.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,11 +14,19 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lanczosnet.layers.gru_kernel import gru_backward, gru_forward
+from lanczosnet.backends.triton.gru import gru_backward, gru_forward
 
-LARGEST = 64  # nodes of a graph: it is one tile of a product
 SMALLEST = 16  # sides of a tile
 COLUMNS = 64  # of the states that one program aggregates
+
+
+def gated_steps(matrix: Tensor, messages: Any, padding: Any) -> Callable[[Tensor], Tensor]:
+    """`layers.gated.gated_steps`."""
+    if messages.fused_steps is None:  # one table for all graphs of a forward pass, so that weights get one product
+        enter, leave = (linear.weights[0].squeeze(0) for linear in (messages.enter, messages.last_layer_and_gates))
+        messages.fused_steps = GatedSteps(enter, leave, messages.num_channels, messages.num_steps)
+    steps, operator = messages.fused_steps, matrix.contiguous()
+    return lambda state: steps(state, operator)
 
 
 class GatedSteps:

@@ -1,19 +1,19 @@
-"""Jacobi's method as a Triton kernel, one program per matrix: as `symmetric_eigen.jacobi`, but done when it is done."""
+"""Jacobi's method as a Triton kernel, one program per matrix: `backends.jacobi` that stops when it is done."""
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.krylov.symmetric_eigen import padded_size
+from lanczosnet.backends.jacobi import SWEEPS, padded_size
 
 # The share of the squared entries off the diagonal at which a matrix counts as diagonal.
 CLOSE = {torch.float32: 1e-13, torch.float64: 1e-28}
 
 
-def jacobi_on_device(matrix: Tensor, sweeps: int) -> tuple[Tensor, Tensor]:
+def eigenpairs(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues `[..., n]` and eigenvectors `[..., n, n]`, without waiting for the device."""
-    n = matrix.shape[-1]
+    n, sweeps = matrix.shape[-1], SWEEPS[matrix.dtype]
     matrix = matrix.contiguous()
     values, vectors = matrix.new_empty(matrix.shape[:-1]), torch.empty_like(matrix)
     count = values.numel() // n

@@ -18,7 +18,7 @@ LEARNED = {"N": 28, "C": 64, "LOOPS": True, "NODES": 32, "TINY": 1e-38}
 DIFFERENCES = {"N": 28, "S": 35, "CLOSE": 3e-4, "NODES": 32, "ROWS": 16, "SCALES": 8}
 SUMS = {"SLOTS": 4, "CHANNELS": 132, "SUMS": 4, "BLOCK": 256}
 SUMS_TYPES = {"index": "*i64", "num_sums": "i32", "nothing": "i32"}
-ENDS = {"CHANNELS": 1024, "BENT": True, "BLOCK": 1024}
+ENDS = {"CHANNELS": 1024, "RELU": True, "BLOCK": 1024}
 ENDS_TYPES = {"index": "*i64", "senders": "*i64", "receivers": "*i64"}
 ENDS_TYPES |= {"nothing": "i32", "no_sender": "i32", "no_receiver": "i32"}
 TERMS = {"N": 36, "K": 36, "L": 7, "SHORT": 0, "LONG": 8, "TERMS": 14, "NODES": 64, "STEPS": 16}
@@ -36,70 +36,70 @@ ROWS_TYPES = {"pointer": "*i32", "column": "*i32", "num_channels": "i32"}
 TYPES = {"table": "*i64", "found": "*i64"} | PAIR_TYPES  # of nodes
 # Of QM8's sizes: module, kernel, the type of its arguments that has no other, the others', constants, warps.
 KERNELS = {
-    "attention": ("layers.attention_kernel", "_forward", FLOAT, {}, ATTENTION, 1),
-    "attention, backwards": ("layers.attention_kernel", "_backward", FLOAT, {}, ATTENTION, 1),
-    "gru": ("layers.gru_kernel", "_forward", FLOAT, {"rows": "i32"}, {**GRU, "COPY": 132}, 4),
-    "gru, backwards": ("layers.gru_kernel", "_backward", FLOAT, {"rows": "i32"}, {**GRU, "OF_HIDDEN": 1280}, 4),
-    "readout": ("layers.readout_kernel", "_forward", FLOAT, {"num_blocks": "i32"}, {**MEANS, "ROWS": 32}, 4),
+    "attention": ("attention", "_forward", FLOAT, {}, ATTENTION, 1),
+    "attention, backwards": ("attention", "_backward", FLOAT, {}, ATTENTION, 1),
+    "gru": ("gru", "_forward", FLOAT, {"rows": "i32"}, {**GRU, "COPY": 132}, 4),
+    "gru, backwards": ("gru", "_backward", FLOAT, {"rows": "i32"}, {**GRU, "OF_HIDDEN": 1280}, 4),
+    "readout": ("gated_mean", "_forward", FLOAT, {"num_blocks": "i32"}, {**MEANS, "ROWS": 32}, 4),
     "readout, backwards": (
-        "layers.readout_kernel",
+        "gated_mean",
         "_backward",
         FLOAT,
         {"num_blocks": "i32"},
         {**MEANS, "ROWS": 64},
         4,
     ),
-    "sparse product": ("affinity.csr_kernel", "_rows_times", FLOAT, ROWS_TYPES, {"DOUBLE": False, **ROWS}, 2),
-    "sparse product, double": ("affinity.csr_kernel", "_rows_times", DOUBLE, ROWS_TYPES, {"DOUBLE": True, **ROWS}, 2),
-    "learned S": ("affinity.kernel_on_device", "_forward", FLOAT, {}, LEARNED, 4),
-    "learned S, backwards": ("affinity.kernel_on_device", "_backward", FLOAT, {}, LEARNED, 4),
-    "differences": ("krylov.differences_kernel", "_weighed", FLOAT, {}, DIFFERENCES, 4),
+    "sparse product": ("csr_product", "_rows_times", FLOAT, ROWS_TYPES, {"DOUBLE": False, **ROWS}, 2),
+    "sparse product, double": ("csr_product", "_rows_times", DOUBLE, ROWS_TYPES, {"DOUBLE": True, **ROWS}, 2),
+    "learned S": ("learned_affinity", "_forward", FLOAT, {}, LEARNED, 4),
+    "learned S, backwards": ("learned_affinity", "_backward", FLOAT, {}, LEARNED, 4),
+    "differences": ("divided_differences", "_weighted", FLOAT, {}, DIFFERENCES, 4),
     "loss": (
-        "training.loss_kernel",
+        "mean_loss",
         "_mean_loss",
         FLOAT,
         {"n": "i32"},
         {"TARGETS": 16, "SQUARE": True, "SIZE": 1024},
         4,
     ),
-    "sums": ("layers.packed_kernel", "_add_up", FLOAT, SUMS_TYPES, SUMS, 4),
-    "ends": ("layers.packed_kernel", "_meet", FLOAT, ENDS_TYPES, {**ENDS, "SLOTS": 5}, 4),
+    "sums": ("endpoint_messages", "_sum_slots", FLOAT, SUMS_TYPES, SUMS, 4),
+    "ends": ("endpoint_messages", "_endpoint_messages", FLOAT, ENDS_TYPES, {**ENDS, "SLOTS": 5}, 4),
     "ends, backwards": (
-        "layers.packed_kernel",
-        "_meet_backward",
+        "endpoint_messages",
+        "_endpoint_messages_backward",
         FLOAT,
         ENDS_TYPES,
         {**ENDS, "SENDERS": 5, "RECEIVERS": 5},
         4,
     ),
-    "terms": ("layers.operators_kernel", "_operators", FLOAT, {}, TERMS, 4),
-    "terms, backwards": ("layers.operators_kernel", "_responses", FLOAT, {}, TERMS, 4),
-    "messages": ("layers.gated_kernel", "_aggregate", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
-    "messages, backwards": ("layers.gated_kernel", "_aggregate_backward", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
+    "terms": ("spectral_operators", "_operators", FLOAT, {}, TERMS, 4),
+    "terms, backwards": ("spectral_operators", "_responses", FLOAT, {}, TERMS, 4),
+    "messages": ("gated_messages", "_aggregate", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
+    "messages, backwards": ("gated_messages", "_aggregate_backward", FLOAT, {"num_graphs": "i32"}, MESSAGES, 4),
     "messages of pairs": (
-        "layers.gated_kernel",
+        "gated_messages",
         "_aggregate",
         FLOAT,
         {"num_graphs": "i32"},
         {**MESSAGES, "N": 36, "NODES": 64},
         4,
     ),
-    "lanczos": ("krylov.lanczos_kernel", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": True}, 4),
-    "three terms": ("krylov.lanczos_kernel", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": False}, 4),
-    "jacobi": ("krylov.jacobi_kernel", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI, 4),
-    "adam": ("training.adam_kernel", "_adam", FLOAT, {"n": "i32"}, ADAM, 4),
-    "lanczos, backwards": ("krylov.lanczos_kernel", "backward_sweep", DOUBLE, {}, LANCZOS, 4),
-    "three terms, backwards": ("krylov.lanczos_kernel", "three_term_sweep", DOUBLE, {}, LANCZOS, 4),
-    "pair": ("models.pair_kernel", "_pair", FLOAT, PAIR_TYPES, PAIR, 4),
-    "pair, types": ("models.pair_kernel", "_pair", FLOAT, TYPES, PAIR, 4),
-    "pair, gradients": ("models.pair_kernel", "_pair", FLOAT, {"width": "i32"}, PAIR | {"GATHERS": False}, 4),
+    "lanczos": ("lanczos_kernels", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": True}, 4),
+    "three terms": ("lanczos_kernels", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": False}, 4),
+    "jacobi": ("jacobi", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI, 4),
+    "adam": ("adam", "_adam", FLOAT, {"n": "i32"}, ADAM, 4),
+    "lanczos, backwards": ("lanczos_kernels", "re_orthogonalized_sweep", DOUBLE, {}, LANCZOS, 4),
+    "three terms, backwards": ("lanczos_kernels", "three_term_sweep", DOUBLE, {}, LANCZOS, 4),
+    "pair": ("block_pairs", "_pair", FLOAT, PAIR_TYPES, PAIR, 4),
+    "pair, types": ("block_pairs", "_pair", FLOAT, TYPES, PAIR, 4),
+    "pair, gradients": ("block_pairs", "_pair", FLOAT, {"width": "i32"}, PAIR | {"GATHERS": False}, 4),
 }
 CODE = """
 import importlib, triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 module, name, plain, others, constants, warps = {kernel!r}
-kernel = getattr(importlib.import_module("lanczosnet." + module), name)
+kernel = getattr(importlib.import_module("lanczosnet.backends.triton." + module), name)
 types = {{key: "constexpr" if key in constants else others.get(key, plain) for key in kernel.arg_names}}
 places = {{(kernel.arg_names.index(key),): value for key, value in constants.items()}}
 source = ASTSource(fn=kernel, signature=types, constexprs=places)
@@ -121,5 +121,5 @@ def test_a_kernel_compiles_for_a_gpu(kernel: tuple) -> None:
 @pytest.mark.parametrize("module", sorted({kernel[0] for kernel in KERNELS.values()}))
 def test_graphs_and_rows_are_placed_by_64_bits(module):
     """With 32, a table of more than 2^31 numbers would be read and written in wrong places without a word."""
-    source = Path(lanczosnet.__file__).parent.joinpath(*module.split(".")).with_suffix(".py").read_text()
+    source = Path(lanczosnet.__file__).parent.joinpath("backends", "triton", module).with_suffix(".py").read_text()
     assert not re.findall(r".*program_id\(0\)(?!\.to\(tl\.int64\)).*", source)

@@ -11,12 +11,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.affinity.first_order import first_order
+from lanczosnet.backends.autograd import first_order
 
 SIZE = 256  # numbers of a state that one program makes
 
 
-class GRUOnDevice(torch.autograd.Function):
+def gru_cell(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
+    """`layers.shared.gru_cell`."""
+    return GRUCell.apply(input_gates, hidden_gates, state)
+
+
+class GRUCell(torch.autograd.Function):
     """`shared.gru` of float32 tensors on a GPU."""
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""`functions.weighed_differences` as a Triton kernel: the divided differences of all scales are never written down."""
+"""`krylov.functions.weighted_differences` as a Triton kernel: no divided difference is ever stored."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ ROWS, SCALES = 16, 8  # of a matrix, and at a time, for one program
 
 
 @torch.no_grad()
-def weighed_on_device(values: Tensor, response: Tensor, slope: Tensor, rotated: Tensor, close: float) -> Tensor:
+def weighted_differences(values: Tensor, response: Tensor, slope: Tensor, rotated: Tensor, close: float) -> Tensor:
     """For `[graph, n]`, `[graph, scale, n]` twice and `[graph, n, scale, n]`, all of one type: `[graph, n, n]`."""
     num_graphs, n = values.shape
     found = values.new_empty(num_graphs, n, n)
     if found.numel():
         tensors = (tensor.contiguous() for tensor in (values, response, slope, rotated))
-        _weighed[(num_graphs, triton.cdiv(n, ROWS))](*tensors, found, **_sizes(response, close))
+        _weighted[(num_graphs, triton.cdiv(n, ROWS))](*tensors, found, **_sizes(response, close))
     return found
 
 
@@ -28,7 +28,7 @@ def _sizes(response: Tensor, close: float) -> dict[str, Any]:
 
 
 @triton.jit
-def _weighed(  # type: ignore[no-untyped-def]
+def _weighted(  # type: ignore[no-untyped-def]
     values, response, slope, rotated, found,
     N: tl.constexpr, S: tl.constexpr, CLOSE: tl.constexpr, NODES: tl.constexpr, ROWS: tl.constexpr,
     SCALES: tl.constexpr,

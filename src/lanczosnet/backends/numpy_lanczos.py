@@ -1,11 +1,12 @@
 """Algorithm 1 for one small sparse graph on the CPU, in NumPy.
 
 There the arithmetic of a step takes less time than PyTorch needs to dispatch its operations; NumPy dispatches faster,
-and the whole iteration runs two to three times as fast. Equal to `iteration.iterate`, which the tests hold it to.
+and the whole iteration runs two to three times as fast. Equal to
+`adjoint.lanczos_iteration`, which the tests hold it to.
 """
 
 import math
-from typing import TypeGuard
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -13,20 +14,17 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import Operator, SparseOperator
-from lanczosnet.krylov.iteration import Breakdown, Coefficients
 
-MOST_NODES = 2**15
-
-
-def is_small_graph(operator: Operator) -> TypeGuard[SparseOperator]:
-    on_cpu = operator.device.type == "cpu"
-    return on_cpu and isinstance(operator, SparseOperator) and 0 < operator.num_nodes <= MOST_NODES
-
-
-def iterate_small_graph(
-    operator: SparseOperator, start: Tensor, num_steps: int, breakdown: Breakdown
-) -> tuple[Tensor, Coefficients]:
+def iterate(
+    operator: Any,
+    start: Tensor,
+    num_steps: int,
+    inner: Any,
+    breakdown: Any,
+    *,
+    fresh_vector: None = None,
+    reorthogonalize: bool = True,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """num_steps + 1 Lanczos vectors `[step, node]` and their coefficients, padded with zeros after a breakdown."""
     matrix = scipy.sparse.csr_array(
         (operator.values.detach().numpy(), operator.column.numpy(), operator.row_pointer.numpy()),
@@ -54,8 +52,8 @@ def iterate_small_graph(
         off_diagonal[step] = length
         np.multiply(residual, 1.0 / length, out=basis[step + 1])
         steps = min(step + 2, num_steps)
-    coefficients = Coefficients(torch.from_numpy(diagonal), torch.from_numpy(off_diagonal), torch.tensor(steps))
-    return torch.from_numpy(basis), coefficients
+    arrays = (torch.from_numpy(array) for array in (basis, diagonal, off_diagonal))
+    return *arrays, torch.tensor(steps)  # type: ignore[return-value]
 
 
 def _length(vector: np.ndarray) -> float:

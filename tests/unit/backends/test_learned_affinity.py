@@ -4,10 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from forced import implementation
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.affinity import DenseOperator, normalized
-from lanczosnet.affinity.kernel import dense_kernel_adjacency, learned_operator, learns_on_device
+from lanczosnet.affinity.kernel import dense_kernel_adjacency
+from lanczosnet.backends import REFERENCE, serves
 
 
 def plain(embedding: Tensor, pattern: Tensor, mask: Tensor, self_loops: bool) -> Tensor:
@@ -36,7 +38,7 @@ def compare_operators(device: str = "cpu") -> None:
     for self_loops in (True, False):
         outcomes = []
         for found in (
-            learned_operator(embedding, pattern, mask, self_loops=self_loops),
+            implementation("learned_affinity", "triton").load()(embedding, pattern, mask, self_loops=self_loops),
             plain(embedding, pattern, mask, self_loops),
         ):
             outcomes.append((found, *torch.autograd.grad((found * weight).sum(), embedding)))
@@ -52,8 +54,8 @@ def test_the_kernel_makes_the_same_operator_in_the_interpreter() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_the_kernel_makes_the_same_operator_on_a_gpu() -> None:
     compare_operators("cuda")
-    assert learns_on_device(some_graphs("cuda")[0])
+    assert serves("learned_affinity", "triton", *some_graphs("cuda"), self_loops=True)
 
 
 def test_without_a_gpu_it_does_not_serve() -> None:
-    assert not learns_on_device(some_graphs("cpu")[0])
+    assert serves("learned_affinity", REFERENCE, *some_graphs("cpu"), self_loops=True)

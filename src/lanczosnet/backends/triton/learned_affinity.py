@@ -12,13 +12,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.affinity.first_order import first_order
+from lanczosnet.backends.autograd import first_order
 
 SMALLEST = 16  # nodes of a tile
 TINY = torch.finfo(torch.float32).tiny
 
 
-class LearnedOperatorOnDevice(torch.autograd.Function):
+def learned_affinity(embedding: Tensor, pattern: Tensor, mask: Tensor, *, self_loops: bool) -> Tensor:
+    """`affinity.kernel.learned_affinity`."""
+    return LearnedAffinity.apply(embedding, pattern, mask.to(embedding.dtype), self_loops)
+
+
+class LearnedAffinity(torch.autograd.Function):
     """S, `[graph, node, node]`, of float32 embeddings `[graph, node, channel]`; a gradient for these alone.
 
     The pattern, `[graph, node, node]`, has ones on edges, and the mask, `[graph, node]`, on nodes. Where self-loops are

@@ -10,10 +10,15 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.affinity.first_order import first_order
+from lanczosnet.backends.autograd import first_order
 
 
-class GatedMeanOnDevice(torch.autograd.Function):
+def read_blocks(x: Tensor, readout: Any, mask: Tensor) -> Tensor:
+    """`models.blocks.read_blocks` of the gated mean, in a product and a kernel."""
+    return GatedMean.apply(readout.gate_and_values(x).float(), mask, len(readout.linear.bias))
+
+
+class GatedMean(torch.autograd.Function):
     """Means over nodes of sigmoid(gate) times values: `[block, node, column]` -> `[graph, channel]`.
 
     Columns are the values of all channels, the gate, and any number that is not looked at. The mask, `[graph, node]`,

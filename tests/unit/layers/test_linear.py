@@ -1,17 +1,21 @@
-"""An affine map whose bias gets its gradient by a product is the same map."""
+"""A linear map whose bias gets its gradient by a product is the same map."""
+
+from collections.abc import Iterator
 
 import pytest
 import torch
 
+from forced import forced
 from graph_builders import generator
-from lanczosnet.layers import affine as module
-from lanczosnet.layers.affine import affine
+from lanczosnet.backends import conditions
+from lanczosnet.layers.linear import linear
 from waiting import Waits
 
 
 @pytest.fixture
-def by_product(monkeypatch) -> None:
-    monkeypatch.setattr(module, "BIAS_BY_PRODUCT_ON", {"cpu", "cuda"})
+def by_product(device) -> Iterator[None]:
+    with forced("linear", "bias-product", device.type, conditions.no_autocast):
+        yield
 
 
 def tensors(num_rows: int, dtype: torch.dtype, device: torch.device) -> list[torch.Tensor]:
@@ -30,8 +34,8 @@ def with_gradients(function, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
 @pytest.mark.parametrize("num_rows", [0, 1, 7, 8, 100])
 def test_values_and_gradients_are_those_of_pytorch(by_product, num_rows, dtype, device) -> None:
     inputs = tensors(num_rows, dtype, device)
-    found = with_gradients(affine, inputs)
-    assert "_Affine" in type(affine(*inputs).grad_fn).__name__
+    found = with_gradients(linear, inputs)
+    assert "_Linear" in type(linear(*inputs).grad_fn).__name__
     expected = with_gradients(lambda x, weight, bias: torch.addmm(bias, x, weight), inputs)
     for each in zip(found, expected, strict=True):
         torch.testing.assert_close(*each)
@@ -41,7 +45,7 @@ def test_values_and_gradients_are_those_of_pytorch(by_product, num_rows, dtype, 
 def test_what_needs_no_gradient_gets_none(by_product, fixed) -> None:
     inputs = tensors(7, torch.float64, torch.device("cpu"))
     inputs[fixed].requires_grad_(False)
-    found = with_gradients(affine, inputs)
+    found = with_gradients(linear, inputs)
     expected = with_gradients(lambda x, weight, bias: x @ weight + bias, inputs)
     for each in zip(found, expected, strict=True):
         torch.testing.assert_close(*each)
@@ -49,14 +53,14 @@ def test_what_needs_no_gradient_gets_none(by_product, fixed) -> None:
 
 def test_derivatives_are_those_of_finite_differences(by_product) -> None:
     inputs = tensors(7, torch.float64, torch.device("cpu"))
-    assert torch.autograd.gradcheck(affine, inputs)
-    assert torch.autograd.gradgradcheck(affine, inputs)
+    assert torch.autograd.gradcheck(linear, inputs)
+    assert torch.autograd.gradgradcheck(linear, inputs)
 
 
 def test_autocast_has_its_own_types(by_product) -> None:
     inputs = tensors(7, torch.float32, torch.device("cpu"))
     with torch.autocast("cpu", torch.bfloat16):
-        value = affine(*inputs)
+        value = linear(*inputs)
     assert value.dtype == torch.bfloat16
     value.float().sum().backward()
     assert all(each.grad.dtype == torch.float32 for each in inputs)
@@ -64,12 +68,12 @@ def test_autocast_has_its_own_types(by_product) -> None:
 
 def test_a_step_would_not_wait_for_a_gpu(by_product) -> None:
     inputs = tensors(7, torch.float32, torch.device("cpu"))
-    affine(*inputs).sum().backward()
+    linear(*inputs).sum().backward()
     with Waits() as waits:
-        affine(*inputs).sum().backward()
+        linear(*inputs).sum().backward()
     assert not waits.found
 
 
 def test_a_cpu_keeps_the_sum() -> None:
     inputs = tensors(7, torch.float32, torch.device("cpu"))
-    assert "Addmm" in type(affine(*inputs).grad_fn).__name__
+    assert "Addmm" in type(linear(*inputs).grad_fn).__name__

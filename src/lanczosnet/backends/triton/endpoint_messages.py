@@ -1,25 +1,25 @@
 """`packed` as Triton kernels. PyTorch's bags of embeddings are slow where a bag holds a few rows, and a message that is
 made where it is added up is never written to memory."""
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from lanczosnet.layers.packed import Slots
-
 SUMS = 4  # of one program
-CHANNELS = 1024  # at most, of one program that lets ends meet
+CHANNELS = 1024  # at most, of one program for messages
 
 
 @torch.no_grad()
-def add_up(index: Tensor, nothing: int, table: Tensor) -> Tensor:
-    """`Slots.add_up`: `[sum, slot]` and float32 `[row, channel]` -> `[sum, channel]`."""
-    index, table = index.contiguous(), table.contiguous()
+def sum_slots(table: Tensor, slots: Any) -> Tensor:
+    """`layers.packed.sum_slots` of float32."""
+    index, nothing, table = slots.index.contiguous(), slots.nothing, table.contiguous()
     num_sums, num_slots = index.shape
     found = table.new_empty(num_sums, table.shape[1])
     if found.numel():
-        _add_up[(triton.cdiv(num_sums, SUMS),)](
+        _sum_slots[(triton.cdiv(num_sums, SUMS),)](
             table, index, found, num_sums, nothing, SLOTS=num_slots, CHANNELS=table.shape[1], SUMS=SUMS,
             BLOCK=triton.next_power_of_2(table.shape[1]), num_warps=4,
         )  # fmt: skip
@@ -27,31 +27,31 @@ def add_up(index: Tensor, nothing: int, table: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def meet(ends: Tensor, senders: Slots, bent: bool) -> Tensor:
-    """`plain_meet` of float32 `[row, 2 x channel]`."""
+def endpoint_messages(ends: Tensor, senders: Any, relu: bool) -> Tensor:
+    """`layers.packed.endpoint_messages` of float32 `[row, 2 x channel]`."""
     ends = ends.contiguous()
     num_rows, channels = len(ends), ends.shape[1] // 2
     met = ends.new_empty(num_rows, channels)
     if met.numel():
         block = _block(channels)
-        _meet[(num_rows, triton.cdiv(channels, block))](
+        _endpoint_messages[(num_rows, triton.cdiv(channels, block))](
             ends, *_slots(senders, ends), met, senders.nothing, SLOTS=senders.index.shape[1], CHANNELS=channels,
-            BENT=bent, BLOCK=block, num_warps=4,
+            RELU=relu, BLOCK=block, num_warps=4,
         )  # fmt: skip
     return met
 
 
 @torch.no_grad()
-def meet_backward(ends: Tensor, grad: Tensor, senders: Slots, receivers: Slots, bent: bool) -> Tensor:
-    """`plain_meet_backward`."""
+def endpoint_messages_backward(ends: Tensor, grad: Tensor, senders: Any, receivers: Any, relu: bool) -> Tensor:
+    """`layers.packed.endpoint_messages_backward`."""
     ends, grad = ends.contiguous(), grad.contiguous()
     num_rows, channels = grad.shape
     found = torch.empty_like(ends)
     if found.numel():
         block = _block(channels)
-        _meet_backward[(num_rows, triton.cdiv(channels, block))](
+        _endpoint_messages_backward[(num_rows, triton.cdiv(channels, block))](
             ends, grad, *_slots(senders, ends), *_slots(receivers, ends), found, senders.nothing, receivers.nothing,
-            SENDERS=senders.index.shape[1], RECEIVERS=receivers.index.shape[1], CHANNELS=channels, BENT=bent,
+            SENDERS=senders.index.shape[1], RECEIVERS=receivers.index.shape[1], CHANNELS=channels, RELU=relu,
             BLOCK=block, num_warps=4,
         )  # fmt: skip
     return found
@@ -61,13 +61,13 @@ def _block(channels: int) -> int:
     return min(triton.next_power_of_2(channels), CHANNELS)
 
 
-def _slots(slots: Slots, like: Tensor) -> tuple[Tensor, Tensor]:
+def _slots(slots: Any, like: Tensor) -> tuple[Tensor, Tensor]:
     assert slots.weight is not None
     return slots.index.contiguous(), slots.weight.to(like.dtype).contiguous()
 
 
 @triton.jit
-def _add_up(  # type: ignore[no-untyped-def]
+def _sum_slots(  # type: ignore[no-untyped-def]
     table, index, found, num_sums, nothing,
     SLOTS: tl.constexpr, CHANNELS: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -83,9 +83,9 @@ def _add_up(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _meet(  # type: ignore[no-untyped-def]
+def _endpoint_messages(  # type: ignore[no-untyped-def]
     ends, index, weights, met, nothing,
-    SLOTS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
+    SLOTS: tl.constexpr, CHANNELS: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     mine = tl.program_id(0).to(tl.int64)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -96,16 +96,16 @@ def _meet(  # type: ignore[no-untyped-def]
         row = tl.load(index + mine * SLOTS + slot)
         is_there = channel < tl.where(row != nothing, CHANNELS, 0)
         message = here + tl.load(ends + row * 2 * CHANNELS + CHANNELS + channel, mask=is_there, other=0.0)
-        if BENT:
+        if RELU:
             message = tl.where(message < 0, 0.0, message)  # where a maximum would drop what is not a number
         total += tl.load(weights + mine * SLOTS + slot) * message
     tl.store(met + mine * CHANNELS + channel, total, mask=inside)
 
 
 @triton.jit
-def _meet_backward(  # type: ignore[no-untyped-def]
+def _endpoint_messages_backward(  # type: ignore[no-untyped-def]
     ends, grad, senders, sender_weights, receivers, receiver_weights, found, no_sender, no_receiver,
-    SENDERS: tl.constexpr, RECEIVERS: tl.constexpr, CHANNELS: tl.constexpr, BENT: tl.constexpr, BLOCK: tl.constexpr,
+    SENDERS: tl.constexpr, RECEIVERS: tl.constexpr, CHANNELS: tl.constexpr, RELU: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     mine = tl.program_id(0).to(tl.int64)
     channel = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -117,7 +117,7 @@ def _meet_backward(  # type: ignore[no-untyped-def]
     for slot in range(SENDERS):
         row = tl.load(senders + mine * SENDERS + slot)
         weight = tl.load(sender_weights + mine * SENDERS + slot)
-        if BENT:
+        if RELU:
             is_there = channel < tl.where(row != no_sender, CHANNELS, 0)
             there = tl.load(ends + row * 2 * CHANNELS + CHANNELS + channel, mask=is_there, other=0.0)
             share += tl.where(as_receiver + there > 0, weight, 0.0)
@@ -130,7 +130,7 @@ def _meet_backward(  # type: ignore[no-untyped-def]
         weight = tl.load(receiver_weights + mine * RECEIVERS + slot)
         is_there = channel < tl.where(row != no_receiver, CHANNELS, 0)
         part = weight * tl.load(grad + row * CHANNELS + channel, mask=is_there, other=0.0)
-        if BENT:
+        if RELU:
             there = tl.load(ends + row * 2 * CHANNELS + channel, mask=is_there, other=0.0)
             part = tl.where(there + as_sender > 0, part, 0.0)
         total += part

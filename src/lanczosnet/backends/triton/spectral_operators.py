@@ -1,4 +1,4 @@
-"""`blocks.formed_operators` as Triton kernels: every term of every layer is written once, where the layers want it."""
+"""`layers.blocks.layer_matrices` as Triton kernels: every term of every layer is written once."""
 
 from typing import Any
 
@@ -8,11 +8,14 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-LARGEST = 64  # nodes of a graph: it is one tile of a product
 SMALLEST = 16  # sides of a tile, and steps at a time
 
 
-class OperatorsOnDevice(torch.autograd.Function):
+def layer_matrices(vectors: Tensor, response: Tensor, short: Tensor, typed: Tensor) -> Tensor:
+    return LayerMatrices.apply(vectors, response, short, typed)
+
+
+class LayerMatrices(torch.autograd.Function):
     """V f_i(R) V^T of every layer between what all layers have, float32.
 
     `[graph, node, step]`, `[graph, step, layer, scale]`, `[graph, node, scale, node]`, `[graph, node, type, node]` ->
