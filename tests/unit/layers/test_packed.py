@@ -63,10 +63,12 @@ def compare_meetings(device: str = "cpu") -> None:
         senders, receivers = (some_slots(num_rows, num_slots + extra, device) for extra in (0, 2))
         for relu in (True, False):
             met = endpoint_messages(ends.double(), senders, relu).float()
-            torch.testing.assert_close(meet(ends, senders, relu), met, equal_nan=True)
+            torch.testing.assert_close(kernels.endpoint_messages(ends, senders, relu), met, equal_nan=True)
             assert met.isnan().any() == (num_rows > 0)
             of_ends = endpoint_messages_backward(ends.double(), grad.double(), senders, receivers, relu).float()
-            torch.testing.assert_close(meet_backward(ends, grad, senders, receivers, relu), of_ends)
+            torch.testing.assert_close(
+                kernels.endpoint_messages_backward(ends, grad, senders, receivers, relu), of_ends
+            )
 
 
 def some_slots(num_rows: int, num_slots: int, device: str) -> Slots:
@@ -87,13 +89,13 @@ def test_the_kernels_let_ends_meet_as_pytorch_does_on_a_gpu() -> None:
 
 
 def compare_sums(device: str = "cpu") -> None:
-    from lanczosnet.backends.triton.endpoint_messages import add_up
+    from lanczosnet.backends.triton.endpoint_messages import sum_slots
 
     for num_sums, num_slots, channels in ((5, 3, 2), (9, 1, 132), (0, 2, 4)):
         table = torch.randn(7, channels, generator=generator(0)).to(device)
         index = torch.randint(7, (num_sums, num_slots), generator=generator(1)).to(device)
         expected = Slots(index, 6).add_up(table.double()).float()
-        torch.testing.assert_close(add_up(index, 6, table), expected)
+        torch.testing.assert_close(sum_slots(table, Slots(index, 6)), expected)
 
 
 @needs_triton
