@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+import lanczosnet.layers.attention  # noqa: F401 registers the operation
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
-from lanczosnet.layers.attention import attention
+from lanczosnet.backends.registry import reference
 
 
 def example(num_graphs: int, width: int, num_channels: int, heads: int, out_channels: int, device: str):
@@ -24,7 +25,7 @@ def compare_with_the_plain_path(device: str = "cpu") -> None:
         both, log_count, num_heads = example(*sizes, device)
         weight = None
         results = []
-        for attend in (Attention.apply, attention):
+        for attend in (Attention.apply, reference("attention")):
             found = attend(both, log_count, num_heads, 0.2)
             weight = torch.randn(found.shape, generator=generator(2)).to(device) if weight is None else weight
             (grad,) = torch.autograd.grad((found * weight).sum(), both)

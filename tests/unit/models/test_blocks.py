@@ -7,9 +7,10 @@ from torch_geometric.data import Data
 
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
+from lanczosnet.backends.registry import reference
 from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
 from lanczosnet.models import MODELS, edge_blocks, model
-from lanczosnet.models.blocks import _axes, block_pairs, pair_order, pair_width
+from lanczosnet.models.blocks import _axes, pair_order, pair_width
 from lanczosnet.models.edge_blocks import alike
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
@@ -497,7 +498,9 @@ def compare_pairs_with_the_plain_path(device: str = "cpu") -> None:
             if width < max(table.shape[place] for place in grown):
                 continue
             for chosen, graphs in ((table, numbers), (table[:6], None)):
-                found, expected = (pairs(chosen, graphs, grown, width) for pairs in (kernel_pairs, block_pairs))
+                found, expected = (
+                    pairs(chosen, graphs, grown, width) for pairs in (kernel_pairs, reference("block_pairs"))
+                )
                 assert found.shape == expected.shape
                 assert found.dtype == expected.dtype
                 assert torch.equal(found, expected)

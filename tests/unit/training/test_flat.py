@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from interpreted import call_interpreted, needs_triton
-from lanczosnet.training.adam import Rule, Vectors, adam, adam_step
+from lanczosnet.backends.registry import reference
+from lanczosnet.training.adam import Rule, Vectors, adam
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.flat import ALIGNMENT, FlatAdam, can_be_flat
 from lanczosnet.training.progress import Run
@@ -250,7 +251,9 @@ def test_the_kernel_does_what_plain_pytorch_does(rule, size, count) -> None:
     rate, count = torch.full((), 1e-2, device=device), torch.full((), float(count), device=device)
     (found, gradient), (expected, _) = vectors(size, device), vectors(size, device)
     adam([(found, gradient)], rate, count, rule)
-    adam_step(gradient, expected, rate, count, torch.linalg.vector_norm(gradient) if rule.max_norm else None, rule)
+    reference("adam_step")(
+        gradient, expected, rate, count, torch.linalg.vector_norm(gradient) if rule.max_norm else None, rule
+    )
     for key in ("weights", "means", "squares"):
         torch.testing.assert_close(getattr(found, key), getattr(expected, key), rtol=1e-5, atol=1e-6)
 
@@ -261,7 +264,7 @@ def step_in_the_kernel() -> None:
     for rule in RULES.values():
         (found, gradient), (expected, _) = (vectors(1200, torch.device("cpu")) for _ in range(2))
         norm = torch.linalg.vector_norm(gradient) if rule.max_norm else None
-        for step in (kernel_step, adam_step):
+        for step in (kernel_step, reference("adam_step")):
             state = found if step is kernel_step else expected
             step(gradient[:1030], state.part(64, 1030), torch.tensor(1e-2), torch.tensor(3.0), norm, rule)
         for key in ("weights", "means", "squares"):
