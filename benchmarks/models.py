@@ -18,8 +18,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import to_undirected
 
 from lanczosnet.experiments import ROWS, Row
-from lanczosnet.graphs import AddPartition, AddRitzPairs, load
+from lanczosnet.graphs import load
 from lanczosnet.models import MODELS
+from lanczosnet.transforms import AddPartition, AddRitzPairs
 
 NAMES = {
     "gcnfp": "GCN-FP",

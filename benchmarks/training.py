@@ -18,11 +18,12 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from lanczosnet.experiments import row
-from lanczosnet.graphs import AddRitzPairs, PackedGraphs, load, split
+from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training import architecture_for, recipe, task_of
 from lanczosnet.training.examples import examples_of, prepared
 from lanczosnet.training.schedule import Dials
 from lanczosnet.training.trainer import Trainer
+from lanczosnet.transforms import AddRitzPairs
 
 BATCH_SIZE = 64
 PUBLISHED = {key: value for key, value in row("qm8", "lanczosnet").options.items() if key != "embedding_channels"}

@@ -18,7 +18,7 @@ def test_the_pretrained_model_is_small_enough_for_the_repository():
 
 def test_the_pretrained_model_answers_with_sixteen_quantities_and_their_units():
     pytest.importorskip("rdkit")
-    model = lanczosnet.load(FOLDER)
+    model = lanczosnet.load_model(FOLDER)
     (values,) = model.predict(["c1ccccc1"]).values.tolist()
     answer = dict(zip(model.task.targets, values, strict=True))
     assert len(answer) == len(model.task.units) == 16
@@ -41,6 +41,6 @@ def test_in_a_pipe_the_units_stand_beside_the_csv():
 def test_the_pretrained_model_has_its_error_on_molecules_that_it_has_not_seen(real_data):
     graphs = load("qm8", data_dir=real_data, tasks=16)
     some = split(graphs, "random", seed=0).test[::10]
-    predicted = lanczosnet.load(FOLDER).predict([graphs[int(i)] for i in some])
+    predicted = lanczosnet.load_model(FOLDER).predict([graphs[int(i)] for i in some])
     errors = predicted.values - graphs.graph["y"][some]
     assert errors.abs().mean() < 9.0e-3  # 7.71e-3 on all 2,179

@@ -131,7 +131,7 @@ def test_evaluate_finds_features_by_name(tmp_path):
     (tmp_path / "u.csv").write_text("b,label,a\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
     (tmp_path / "v.csv").write_text("b,label,c\n" + "".join(f"{b},{y},{a}\n" for a, b, y in rows))
     invoke("train", tmp_path / "t.csv", *TINY, "--data-set", "k=3", "--out", tmp_path / "m")
-    trained, graphs = lanczosnet.load(tmp_path / "m"), [load(tmp_path / name, k=3) for name in ("t.csv", "u.csv")]
+    trained, graphs = lanczosnet.load_model(tmp_path / "m"), [load(tmp_path / name, k=3) for name in ("t.csv", "u.csv")]
     (found,), (again,) = (trained.predict(graph).probabilities for graph in graphs)
     assert not graphs[0].x.equal(graphs[1].x)
     assert found.equal(again)

@@ -56,7 +56,7 @@ def info(name: Name, data_settings: DataSettings = None, data_dir: DataDir = Non
     from lanczosnet.graphs.verify import verify as verify_files
 
     data = load(name, data_dir=data_dir, **read_settings(data_settings))
-    from lanczosnet.graphs.info import summary  # after `load`, so that a wrong name is answered before torch is loaded
+    from lanczosnet.transforms import summary  # after `load`, so that a wrong name is answered before torch is loaded
 
     facts = {"name": name, **summary(data)}
     states = verify_files(name, data_dir) if name.lower() in CATALOGUE else []

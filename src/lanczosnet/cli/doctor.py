@@ -72,13 +72,13 @@ def _data(data_dir: Path | None) -> str:
 
 def _self_test() -> str:
     from lanczosnet.training.plan import Plan, prepare, run
-    from lanczosnet.training.saved import load
+    from lanczosnet.training.saved import load_model
 
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         settings = {"epochs": 20, "hidden_channels": 16, "num_steps": 5}
         run(prepare(Plan("karate", settings=settings, split="1-per-class")), Path(folder))
-        predicted = load(folder).predict(prepare(Plan("karate", split="1-per-class")).data)
+        predicted = load_model(folder).predict(prepare(Plan("karate", split="1-per-class")).data)
     if len(predicted) != 34:
         raise RuntimeError(f"a model of 34 nodes predicted {len(predicted)}")
     return f"ok, {time.perf_counter() - begin:.1f} s"

@@ -41,9 +41,9 @@ def predict(
 
     cat table.csv | lanczosnet predict runs/prices -
     """
-    from lanczosnet.training.saved import load
+    from lanczosnet.training.saved import load_model
 
-    trained = load(model, device=device_of(device))
+    trained = load_model(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:

@@ -1,9 +1,10 @@
-"""A graph comes in: citation networks, molecules, embedded and synthetic graphs, and the user's own files.
+"""Data sets: citation networks, molecules, embedded and synthetic graphs, and the user's own files.
 
-The names below are imported when they are first used: listing data sets, and the processes that read molecules in
-parallel, must not wait for torch.
+The names below are imported on first use. Listing data sets does not load torch, nor do the worker processes that
+read molecules.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,12 @@ if TYPE_CHECKING:
     from lanczosnet.graphs.catalogue import CATALOGUE, load
     from lanczosnet.graphs.directory import data_directory
     from lanczosnet.graphs.errors import DataError
-    from lanczosnet.graphs.info import summary
     from lanczosnet.graphs.knn import knn_graph
     from lanczosnet.graphs.packed import PackedGraphs, pack
     from lanczosnet.graphs.qm8 import select_targets
     from lanczosnet.graphs.splits import Split, split
-    from lanczosnet.graphs.transforms import AddPartition, AddRitzPairs
 
 _HOME = {
-    "AddPartition": "transforms",
-    "AddRitzPairs": "transforms",
     "CATALOGUE": "catalogue",
     "DataError": "errors",
     "PackedGraphs": "packed",
@@ -31,13 +28,17 @@ _HOME = {
     "pack": "packed",
     "select_targets": "qm8",
     "split": "splits",
-    "summary": "info",
+}
+
+# Names that moved in this release. They work here for one release, with a warning.
+_MOVED = {
+    "AddPartition": "lanczosnet.transforms.AddPartition",
+    "AddRitzPairs": "lanczosnet.AddRitzPairs",
+    "summary": "lanczosnet.transforms.summary",
 }
 
 __all__ = [
     "CATALOGUE",
-    "AddPartition",
-    "AddRitzPairs",
     "DataError",
     "PackedGraphs",
     "Split",
@@ -47,11 +48,18 @@ __all__ = [
     "pack",
     "select_targets",
     "split",
-    "summary",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        return _moved(name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def _moved(name: str) -> Any:
+    warnings.warn(f"{__name__}.{name} is deprecated: use {_MOVED[name]}", DeprecationWarning, stacklevel=3)
+    # By name, at run time: data loading must not import the transforms.
+    return getattr(import_module("lanczosnet.transforms"), name)

@@ -273,6 +273,10 @@ class AdaLanczosConv(nn.Module):
         y = sum(parts[1:], start=parts[0])
         return y if self.bias is None else y + self.bias
 
+    def convolve(self, x: Tensor, spectrum: AdaptiveSpectrum | BlockOperators) -> Tensor:
+        """The same under the name that `LanczosConv` has for it."""
+        return self(x, spectrum)
+
     def _untied(self, x: Tensor, spectrum: AdaptiveSpectrum, short: Tensor, long: Tensor) -> list[Tensor]:
         parts = []
         if len(short):

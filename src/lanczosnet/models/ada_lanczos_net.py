@@ -1,8 +1,9 @@
 """AdaLanczosNet (section 3.3): graph kernel and node embeddings are learned through the Lanczos algorithm."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 import torch
@@ -20,17 +21,12 @@ from lanczosnet.filters import (
 )
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
-from lanczosnet.krylov.ritz import checked_search_steps
-from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, NodeEncoder, adaptive_spectrum
-from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, adaptive_spectrum
 from lanczosnet.layers.adaptive_conv import component_plan
 from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
-from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.noise import FeatureNoise
-from lanczosnet.models.between import Normalization, between
+from lanczosnet.models.base import LanczosNetwork, LanczosOptions
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, graph_inputs, type_of
-from lanczosnet.models.widths import layer_widths
 
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
@@ -45,7 +41,7 @@ class AdaptiveBlocks(Blocks):
     is_exact: bool  # whether all graphs are filtered exactly, or all by Lanczos
 
 
-class AdaLanczosNet(nn.Module):
+class AdaLanczosNet(LanczosNetwork):
     """LanczosNet on a learned affinity, differentiated through Lanczos (or exactly, where a graph is small).
 
     Args:
@@ -55,7 +51,6 @@ class AdaLanczosNet(nn.Module):
         num_layers: graph convolutions.
         short_scales: powers of the learned S that are multiplied out.
         long_scales: powers of T that the filters see.
-        num_steps: K, the Lanczos steps.
         tridiagonal_filter: "spectral" (a filter of the eigenvalues of T, with a stable gradient), "vectorized" (the
             published MLP on all entries of the powers of T) or "entrywise" (its lean form).
         spectral_filter: with "spectral": "anchored", "mlp", "unbiased" or "power".
@@ -66,15 +61,14 @@ class AdaLanczosNet(nn.Module):
             False for section 3.3 to the letter, S of the kernel's A alone; nodes without an edge keep theirs.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
-        search_steps: as in `LanczosNet`, for outputs per node of an affinity of which nothing is learned.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
         seed: of the random start vector.
         reorthogonalize: False is the paper's recurrence.
-        node_input, embedding_channels, num_edge_types, readout, normalization, residual, dropout, input_dropout,
-            node_dropout, initial_gain, tied_scales, bias: as in `LanczosNet`.
+        **options: as in `LanczosNetwork`; `search_steps` only for outputs per node of an affinity of which nothing is
+            learned.
 
     Shapes:
-        - **input:** a PyG `Data` or `Batch`, as for `LanczosNet`; edge weights only say where edges are
+        - **input:** as for `LanczosNet`; edge weights only say where edges are
         - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
     """
 
@@ -87,86 +81,47 @@ class AdaLanczosNet(nn.Module):
         *,
         short_scales: Sequence[int] = (1, 2, 5),
         long_scales: Sequence[float] = (10, 20),
-        num_steps: int = 20,
         tridiagonal_filter: TridiagonalFilter = "spectral",
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         kernel_channels: Sequence[int] = (),
         self_loops: bool = True,
         exact_up_to: int | None = None,
-        search_steps: int | None = None,
         start: Literal["ones", "random"] = "ones",
         seed: int = 0,
         reorthogonalize: bool = True,
-        node_input: NodeInput = "features",
-        embedding_channels: int = 64,
-        num_edge_types: int = 0,
-        readout: str | None = None,
-        normalization: Normalization = None,
-        residual: bool = False,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        node_dropout: float = 0.0,
-        initial_gain: float = 1.0,
-        tied_scales: bool = False,
-        bias: bool = True,
+        **options: Unpack[LanczosOptions],
     ) -> None:
-        super().__init__()
         if start not in ("ones", "random"):
             raise ValueError(f"start must be 'ones' or 'random', not {start!r}")
+        num_steps = options.get("num_steps", 20)
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
-        self.short_scales = tuple(short_scales)
-        self.num_long_scales = len(long_scales)
-        self.num_steps = num_steps
-        self.num_edge_types = num_edge_types
-        self.exact_up_to = num_steps if exact_up_to is None else exact_up_to
-        if tridiagonal_filter != "spectral":
-            self.exact_up_to = 0  # filters of entries depend on the basis, which must then be Lanczos'
-        self.search_steps = checked_search_steps(search_steps, num_steps)
+
+        def convolution(in_channels: int, out_channels: int, **weights: Any) -> AdaLanczosConv:
+            chosen = None
+            if long_scales:
+                chosen = _filter(tridiagonal_filter, spectral_filter, long_scales, num_steps, filter_channels)
+            return AdaLanczosConv(in_channels, out_channels, chosen, short_scales, len(long_scales), **weights)
+
+        sizes = (in_channels, hidden_channels, out_channels, num_layers)
+        kernel = partial(GraphKernel, hidden_channels=kernel_channels)
+        super().__init__(*sizes, short_scales, long_scales, convolution, kernel, **options)
+        # Filters of entries depend on the basis, which must then be Lanczos'.
+        exact = num_steps if exact_up_to is None else exact_up_to
+        self.exact_up_to = exact if tridiagonal_filter == "spectral" else 0
         self.self_loops = self_loops
         self.start = start
         self.seed = seed
         self.reorthogonalize = reorthogonalize
-        self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        self.kernel = GraphKernel(self.encoder.out_channels, kernel_channels)
-        if self.search_steps > num_steps and (self.learns_affinity or readout or tridiagonal_filter != "spectral"):
+        needs_lanczos = self.learns_affinity or self.readout is not None or tridiagonal_filter != "spectral"
+        if self.search_steps > num_steps and needs_lanczos:
             raise ValueError(
                 "search_steps is for outputs per node of an affinity of which nothing is learned, with a spectral "
                 "filter: leave it out, or raise num_steps"
             )
-        last = out_channels if readout is None else hidden_channels
-        widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
-
-        def new_filter() -> nn.Module | None:
-            if not long_scales:
-                return None
-            return _filter(tridiagonal_filter, spectral_filter, long_scales, num_steps, filter_channels)
-
-        self.convolutions = nn.ModuleList(
-            AdaLanczosConv(
-                *width,
-                new_filter(),
-                short_scales,
-                len(long_scales),
-                num_edge_types=num_edge_types,
-                gain=initial_gain,
-                tied_scales=tied_scales,
-                bias=bias,
-            )
-            for width in widths
-        )
-        self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.between = between(widths, readout is not None, normalization, residual, dropout)
-        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
-
-    def reset_parameters(self) -> None:
-        for module in (self.encoder, self.kernel, *self.convolutions, *self.between, self.readout):
-            if module is not None:
-                module.reset_parameters()
 
     def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
-        """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
         inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
         plan = None
         if inputs.layout is None:
@@ -216,24 +171,6 @@ class AdaLanczosNet(nn.Module):
             is_exact=is_exact,
         )
 
-    def forward(self, data: Any) -> Tensor:
-        if isinstance(data, AdaptiveBlocks):
-            features = self.encoder(data.nodes)
-            x = self._convolved(self.input_dropout(features), self.operators(data, features))
-            return data.read(self.readout, x)
-        inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
-        features = self.encoder(inputs.x)
-        spectrum = self.spectrum(inputs, features) if inputs.spectrum is None else inputs.spectrum
-        x = inputs.enter(self.input_dropout(features))
-        x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
-        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
-
-    def _convolved(self, x: Tensor, spectra: Iterable[AdaptiveSpectrum | BlockOperators]) -> Tensor:
-        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
-            y = convolution(x, spectrum)
-            x = self.between[place](y, x) if place < len(self.between) else y
-        return x
-
     @torch.compiler.disable
     def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> list[BlockOperators]:
         """What every layer multiplies with, from the kernel on these features."""
@@ -252,7 +189,7 @@ class AdaLanczosNet(nn.Module):
     def _long_scales(self, S: DenseOperator, start: Tensor | None) -> Tensor:
         """`[graph, layer, node, scale, node]`, by Lanczos from a start vector, or exactly without one."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
-        if not self.num_long_scales:
+        if not self.long_scales:
             return S.values.new_zeros(S.shape[0], len(filters), S.num_nodes, 0, S.num_nodes)
         if start is None:
             return filtered_by_layer(filters, S.dense(), dtype=S.dtype).movedim(2, 3)

@@ -16,7 +16,7 @@ from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.edge_types import Aggregation, Edges
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.models.blocks import Blocks, OperatorBlocks, all_graphs, fit_in_blocks, operator_block, operator_blocks
-from lanczosnet.models.entrance import edge_types_of, graph_of_node, node_input
+from lanczosnet.models.entrance import as_data, edge_types_of, graph_of_node, node_input
 
 
 class EdgeInputs(NamedTuple):
@@ -138,12 +138,21 @@ class EdgeNetwork(nn.Module, ABC):
         channels = [aggregation_block(edges, inputs, layout) for edges in inputs.channels]
         return operator_blocks(inputs.x, layout, channels)
 
-    def forward(self, data: Any) -> Tensor:
+    def forward(
+        self,
+        x: Any,
+        edge_index: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """`model(x, edge_index, ...)`, or `model(data)` with a PyG `Data` or `Batch` or what `prepare` made of it."""
+        data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types)
         if isinstance(data, Blocks):
             return self._of_blocks(data)
         inputs: Any = data if isinstance(data, tuple) else self.prepare(data)
-        x = self.propagate(self.input_dropout(self.encoder(inputs.x)), inputs)
-        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+        y = self.propagate(self.input_dropout(self.encoder(inputs.x)), inputs)
+        return y if self.readout is None else self.readout(y, inputs.batch, inputs.num_graphs)
 
     def _of_blocks(self, blocks: Blocks) -> Tensor:
         x = self.input_dropout(self.encoder(blocks.nodes))

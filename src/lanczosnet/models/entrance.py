@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from lanczosnet.affinity import (
     BlockLayout,
@@ -22,7 +23,7 @@ from lanczosnet.affinity import (
 )
 from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.krylov import RitzPairs
-from lanczosnet.layers import EdgeTypeOperators, NodeEncoder
+from lanczosnet.layers import EdgeTypeOperators, GraphSpectrum, NodeEncoder
 from lanczosnet.layers.adaptive_conv import AdaptiveSpectrum, ComponentPlan
 from lanczosnet.layers.sparse_features import sparse_where_it_pays
 
@@ -46,7 +47,7 @@ class GraphInputs(NamedTuple):
     ritz: tuple[Tensor, Tensor] | None  # values [component, step] and vectors [node, step], where the data brings them
     plan: ComponentPlan | None = None  # of a graph that stays sparse, for AdaLanczosNet
     start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
-    spectrum: AdaptiveSpectrum | None = None  # where nothing of it is learned
+    spectrum: GraphSpectrum | AdaptiveSpectrum | None = None  # where nothing of it is learned
 
     def with_sparse_features(self) -> Self:
         """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""
@@ -76,6 +77,26 @@ class GraphInputs(NamedTuple):
             mask = self.mask
             return mask.new_zeros(*mask.shape, 0, mask.shape[1])
         return self.edge_types.stacked()
+
+
+def as_data(
+    x: Any,
+    edge_index: Tensor | None,
+    edge_weight: Tensor | None,
+    batch: Tensor | None,
+    edge_attr: Tensor | None,
+    num_edge_types: int,
+) -> Any:
+    """The arguments of a model as one object: a `Data` of tensors, or `x` itself where it is a whole graph."""
+    if edge_index is None:
+        if isinstance(x, Tensor):
+            raise ValueError("edge_index is missing: call model(x, edge_index), or model(data) with a PyG Data")
+        if not (edge_weight is None and batch is None and edge_attr is None):
+            raise ValueError("a Data brings its own edge_weight, batch and edge_attr: set them there, not as arguments")
+        return x
+    if edge_attr is not None and num_edge_types == 0:
+        raise ValueError("edge_attr holds edge types here, and the model has none: set num_edge_types, or leave it out")
+    return Data(x=x, edge_index=edge_index, edge_weight=edge_weight, batch=batch, edge_attr=edge_attr)
 
 
 @torch.compiler.disable

@@ -7,13 +7,13 @@ from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
 from lanczosnet.affinity import BlockLayout, SparseOperator, adjacency
-from lanczosnet.graphs.partition import spectral_partition
 from lanczosnet.layers.blocks import BlockOperators
 from lanczosnet.layers.edge_types import Aggregation, Edges, NodeMessages
 from lanczosnet.layers.gated import GatedMessages
 from lanczosnet.layers.shared import SharedPerceptron
 from lanczosnet.models.blocks import Blocks, ChannelInputs, PartitionBlocks, node_blocks
 from lanczosnet.models.common import CommonOptions, EdgeInputs, RecurrentNetwork, aggregation_block, message_blocks
+from lanczosnet.transforms.partition import spectral_partition
 
 
 class GPNN(RecurrentNetwork):

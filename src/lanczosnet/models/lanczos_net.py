@@ -1,28 +1,24 @@
 """LanczosNet (section 3.2, Algorithm 2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, normalized
 from lanczosnet.affinity.segments import index_within_segment
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
-from lanczosnet.graphs import AddRitzPairs, PackedGraphs
+from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import RitzPairs
-from lanczosnet.krylov.ritz import checked_search_steps
-from lanczosnet.layers import GraphSpectrum, LanczosConv, NodeEncoder
-from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers import GraphSpectrum, LanczosConv
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
-from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
-from lanczosnet.layers.noise import FeatureNoise
-from lanczosnet.models.between import Normalization, between
+from lanczosnet.models.base import LanczosNetwork, LanczosOptions
 from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.models.entrance import GraphInputs, check_pairs, graph_inputs, rank_of, type_of
-from lanczosnet.models.widths import layer_widths
+from lanczosnet.transforms import AddRitzPairs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +33,7 @@ class SpectralBlocks(Blocks):
     can_pair = True
 
 
-class LanczosNet(nn.Module):
+class LanczosNet(LanczosNetwork):
     """Multi-scale graph convolutions on Ritz pairs that are computed once per graph.
 
     Args:
@@ -45,28 +41,14 @@ class LanczosNet(nn.Module):
         hidden_channels: width of the layers.
         out_channels: classes or targets.
         num_layers: graph convolutions.
-        short_scales, long_scales, num_steps, spectral_filter, filter_channels, positive: as in `LanczosConv`.
-        node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
-        embedding_channels: size of a learned embedding.
-        num_edge_types: one affinity per edge type besides the graph's own.
-        readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
-        normalization: None, or "layer": of every node's channels, between a convolution and its activation.
-        residual: add the input of a convolution to what comes out, where both are as wide.
-        dropout: after every activation, and on the input where `input_dropout` says so.
-        input_dropout: on the node features.
-        node_dropout: on all features of a node at once (random propagation).
-        initial_gain: of the convolutions' first weights, relative to Glorot's; small ones leave less of them in what a
-            shallow network learns from few labels.
-        tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
-        bias: add a bias in every convolution; Algorithm 2 has none.
+        short_scales, long_scales, spectral_filter, filter_channels, positive: as in `LanczosConv`.
         exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
-        search_steps: Lanczos steps that are run to find the `num_steps` pairs; of more, those of largest modulus are
-            kept, and converge (an implicit restart). As many as `num_steps` where absent.
+        **options: as in `LanczosNetwork`.
 
     Shapes:
-        - **input:** a PyG `Data` or `Batch` with x, edge_index and, as the options want them, edge_weight,
-          edge_type `[edge]` or edge_attr `[edge, type]`; the pairs of `AddRitzPairs` are used where they are there.
+        - **input:** `x` and `edge_index`, `edge_weight`, `batch`, `edge_attr` `[edge, type]`, or a PyG `Data` or
+          `Batch` with these or `edge_type` `[edge]`; the pairs of `AddRitzPairs` are used where they are there.
           Weights and pairs are converted to the network's floating type; pairs are constants, so that with long scales
           an edge_weight that requires a gradient is refused
         - **output:** `[node, out_channels]`, or `[graph, out_channels]` with a readout
@@ -81,60 +63,29 @@ class LanczosNet(nn.Module):
         *,
         short_scales: Sequence[int] = (1, 2, 5, 7),
         long_scales: Sequence[float] = (10, 20, 30),
-        num_steps: int = 20,
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
-        node_input: NodeInput = "features",
-        embedding_channels: int = 64,
-        num_edge_types: int = 0,
-        readout: str | None = None,
-        normalization: Normalization = None,
-        residual: bool = False,
-        dropout: float = 0.0,
-        input_dropout: float = 0.0,
-        node_dropout: float = 0.0,
-        initial_gain: float = 1.0,
-        tied_scales: bool = False,
-        bias: bool = True,
         exact_up_to: int | None = None,
-        search_steps: int | None = None,
+        **options: Unpack[LanczosOptions],
     ) -> None:
-        super().__init__()
-        self.short_scales = tuple(short_scales)
-        self.long_scales = tuple(long_scales)
-        self.num_steps = num_steps
-        self.exact_up_to = exact_up_to
-        self.search_steps = checked_search_steps(search_steps, num_steps)
-        self.num_edge_types = num_edge_types
-        self.needs_pairs = len(long_scales) > 0
-        self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        last = out_channels if readout is None else hidden_channels
-        widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
-        self.convolutions = nn.ModuleList(
-            LanczosConv(
-                *width,
+        def convolution(in_channels: int, out_channels: int, **weights: Any) -> LanczosConv:
+            return LanczosConv(
+                in_channels,
+                out_channels,
                 short_scales,
                 long_scales,
-                num_steps,
+                options.get("num_steps", 20),
                 spectral_filter=spectral_filter,
                 filter_channels=filter_channels,
                 positive=positive,
-                num_edge_types=num_edge_types,
-                gain=initial_gain,
-                tied_scales=tied_scales,
-                bias=bias,
+                **weights,
             )
-            for width in widths
-        )
-        self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.between = between(widths, readout is not None, normalization, residual, dropout)
-        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
 
-    def reset_parameters(self) -> None:
-        for module in (self.encoder, *self.convolutions, *self.between, self.readout):
-            if module is not None:
-                module.reset_parameters()
+        sizes = (in_channels, hidden_channels, out_channels, num_layers)
+        super().__init__(*sizes, short_scales, long_scales, convolution, **options)
+        self.exact_up_to = exact_up_to
+        self.needs_pairs = len(long_scales) > 0
 
     @property
     def learns_response(self) -> bool:
@@ -149,8 +100,7 @@ class LanczosNet(nn.Module):
         return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to, search_steps=self.search_steps)
 
     @torch.compiler.disable
-    def prepare(self, data: Any, *, validate: bool = True) -> tuple[GraphInputs, GraphSpectrum]:
-        """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
+    def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
         inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
         S = normalized(inputs.adjacency, validate=validate)
         basis = None
@@ -161,7 +111,7 @@ class LanczosNet(nn.Module):
                 pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
         inputs = inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
-        return inputs, GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types)
+        return inputs._replace(spectrum=GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types))
 
     @torch.no_grad()
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> SpectralBlocks | None:
@@ -207,22 +157,12 @@ class LanczosNet(nn.Module):
             check_pairs(pairs, S)
         return pairs
 
-    def forward(self, data: Any) -> Tensor:
-        if isinstance(data, SpectralBlocks):
-            x = self._convolved(self.input_dropout(self.encoder(data.nodes)), self.operators(data))
-            return data.read(self.readout, x)
-        inputs, spectrum = data if isinstance(data, tuple) else self.prepare(data)
-        x = inputs.enter(self.input_dropout(self.encoder(inputs.x)))
-        x = inputs.leave(self._convolved(x, [spectrum] * len(self.convolutions)))
-        return x if self.readout is None else self.readout(x, inputs.batch, inputs.num_graphs)
+    def spectrum(self, inputs: GraphInputs, features: Tensor) -> GraphSpectrum:
+        """That of `prepare`: features change nothing of it."""
+        assert isinstance(inputs.spectrum, GraphSpectrum)
+        return inputs.spectrum
 
-    def _convolved(self, x: Tensor, spectra: Iterable[GraphSpectrum | BlockOperators | BlockSpectrum]) -> Tensor:
-        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
-            y = convolution.convolve(x, spectrum)  # type: ignore[operator]
-            x = self.between[place](y, x) if place < len(self.between) else y
-        return x
-
-    def operators(self, blocks: SpectralBlocks) -> Sequence[BlockOperators | BlockSpectrum]:
+    def operators(self, blocks: SpectralBlocks, features: Tensor) -> Sequence[BlockOperators | BlockSpectrum]:
         """What every layer multiplies with: formed where blocks have one shape and the number of products counts."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
         response = responses(filters, blocks.powers) if self.learns_response else None

@@ -79,7 +79,7 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def load(folder: str | Path, *, device: str | torch.device = "cpu") -> TrainedModel:
+def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> TrainedModel:
     """The model in a directory, ready to predict."""
     folder = Path(folder).expanduser()
     config = read_config(folder)

@@ -12,7 +12,7 @@ from lanczosnet.experiments.runner import How, some_graphs, work
 from lanczosnet.experiments.store import save_best
 from lanczosnet.experiments.workers import work_in_processes
 from lanczosnet.training import DivergenceError, Outcome, examples, recipe
-from lanczosnet.training.saved import load
+from lanczosnet.training.saved import load_model
 from training_builders import packed_molecules
 
 SETTINGS = recipe("paper", "node", {"epochs": 3}).settings()
@@ -297,11 +297,11 @@ def test_runs_on_molecules_have_learning_curves_and_leave_models(store, tmp_path
         assert min(line["curves"]["val_mae"]) == pytest.approx(line["metrics"]["val"]["mae"], rel=1e-4)
     best = save_best(lines, store, tmp_path / "best")
     assert best["metrics"]["val"]["mae"] == min(line["metrics"]["val"]["mae"] for line in lines)
-    config = load(tmp_path / "best").config
+    config = load_model(tmp_path / "best").config
     assert config["training"]["seed"] == best["seed"]
     assert config["result"]["metrics"] == best["metrics"]
     assert save_best(lines, store, tmp_path / "halved", halved=True) == best
-    whole, halved = (load(tmp_path / name) for name in ("best", "halved"))
+    whole, halved = (load_model(tmp_path / name) for name in ("best", "halved"))
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("best", "halved")]
     assert sizes[1] < 0.75 * sizes[0]
     assert {weight.dtype for weight in halved.network.state_dict().values()} == {torch.float32}

@@ -11,7 +11,7 @@ from torch_geometric.transforms import NormalizeFeatures
 from lanczosnet.graphs import load, sources
 from lanczosnet.graphs.citation import read_planetoid
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.info import summary
+from lanczosnet.transforms import summary
 
 pytestmark = pytest.mark.data
 

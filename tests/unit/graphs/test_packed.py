@@ -5,8 +5,9 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from lanczosnet.graphs import AddRitzPairs, DataError, PackedGraphs, load, pack
+from lanczosnet.graphs import DataError, PackedGraphs, load, pack
 from lanczosnet.graphs.packed import _OnDevice
+from lanczosnet.transforms import AddRitzPairs
 
 
 def random_graphs(count: int = 20) -> list[Data]:

@@ -8,10 +8,11 @@ from torch_geometric.data import Data
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.backends.registry import reference
-from lanczosnet.graphs import AddRitzPairs, PackedGraphs, pack
+from lanczosnet.graphs import PackedGraphs, pack
 from lanczosnet.models import MODELS, edge_blocks, model
 from lanczosnet.models.blocks import _axes, pair_order, pair_width
 from lanczosnet.models.edge_blocks import alike
+from lanczosnet.transforms import AddRitzPairs
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule, molecules
 from operations import operations
 from waiting import Waits
@@ -104,7 +105,7 @@ def test_long_scales_of_which_nothing_is_learned_are_formed_once_for_all_steps_a
     num_short, num_long = len(power.short_scales), len(power.long_scales)
     assert [part.known.shape[2] for part in blocks] == [num_short, num_short + num_long]
     assert blocks[1].vectors.numel() == blocks[1].powers.numel() == 0
-    first, *others = power.operators(blocks[1])
+    first, *others = power.operators(blocks[1], power.encoder(blocks[1].nodes))
     assert all(operators is first for operators in others)
 
 

@@ -8,9 +8,9 @@ from torch_geometric.data import Batch, Data
 
 from graph_builders import generator, path_edges, random_edges
 from lanczosnet.affinity import adjacency, normalized
-from lanczosnet.graphs.transforms import AddRitzPairs
 from lanczosnet.krylov import lanczos
 from lanczosnet.models import MODELS, AdaLanczosNet, LanczosNet, entrance, model
+from lanczosnet.transforms import AddRitzPairs
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, batched, molecule, molecules, relabelled
 
 VARIANTS = {

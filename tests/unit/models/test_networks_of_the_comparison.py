@@ -10,11 +10,11 @@ from torch_geometric.nn import ChebConv, GATConv, GatedGraphConv, GCNConv, MFCon
 from torch_geometric.utils import to_dense_adj
 
 from graph_builders import complete_edges, generator, path_edges, random_edges
-from lanczosnet.graphs import AddPartition, partition
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.models import DCNN, GAT, GCN, GCNFP, GGNN, GPNN, MPNN, ChebyNet, GraphSAGE
 from lanczosnet.models.common import edge_inputs
 from lanczosnet.models.graph_sage import sample_neighbors
+from lanczosnet.transforms import AddPartition, partition
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, batched, molecule, molecules
 
 TYPED = {"node_input": "learned", "embedding_channels": 6, "num_edge_types": NUM_EDGE_TYPES}

@@ -63,7 +63,7 @@ def test_a_directory_holds_all_that_is_known(digits):
 
 
 def test_the_saved_model_predicts_what_was_measured(digits):
-    model = lanczosnet.load(digits)
+    model = lanczosnet.load_model(digits)
     data = load("digits")
     test = prepare(Plan("digits", split="10-per-class")).split.test
     predictions = model.predict(data)
@@ -77,12 +77,12 @@ def test_predictions_have_one_order_of_additions(digits, monkeypatch):
     monkeypatch.setattr(
         predictions, "deterministic_algorithms", lambda device: nullcontext(entered.append(device.type))
     )
-    lanczosnet.load(digits).predict(load("digits"))
+    lanczosnet.load_model(digits).predict(load("digits"))
     assert len(entered) == 1
 
 
 def test_a_table_of_features_is_joined_to_neighbours_and_bad_rows_keep_their_place(digits):
-    model = lanczosnet.load(digits)
+    model = lanczosnet.load_model(digits)
     x = load("digits").x.numpy()[:50].copy()
     whole = model.predict(x)
     x[7, 3] = np.nan
@@ -107,7 +107,7 @@ def test_columns_of_a_table_are_found_by_name(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     options = {"label": "price", "task": "regression", "k": 3}
     run(prepare(Plan(str(tmp_path / "t.csv"), settings=SMALL, data_options=options)), tmp_path / "m")
-    model = lanczosnet.load(tmp_path / "m")
+    model = lanczosnet.load_model(tmp_path / "m")
     expected = model.predict(table[["a", "b", "c"]].to_numpy()).values
     torch.testing.assert_close(model.predict(table[["c", "price", "a", "b"]]).values, expected)
     assert model.predict(table).rows()[0].keys() == {"price", "error"}
@@ -116,7 +116,7 @@ def test_columns_of_a_table_are_found_by_name(tmp_path):
 
 
 def test_lists_of_graphs_and_packed_graphs_give_the_same_in_order(graphs):
-    model = lanczosnet.load(graphs)
+    model = lanczosnet.load_model(graphs)
     packed = packed_molecules(9)
     together = model.predict(packed)
     torch.testing.assert_close(model.predict([packed[i] for i in range(9)], batch_size=2).values, together.values)
@@ -126,7 +126,7 @@ def test_lists_of_graphs_and_packed_graphs_give_the_same_in_order(graphs):
 
 
 def test_a_graph_that_does_not_fit_is_refused_with_its_reason(graphs):
-    model = lanczosnet.load(graphs)
+    model = lanczosnet.load_model(graphs)
     edges = torch.tensor([[0, 1], [1, 0]])
     attributes = {"edge_index": edges, "edge_attr": torch.ones(2, 3), "edge_weight": torch.ones(2)}
     with pytest.raises(ValueError, match="knows the node types 0 to"):
@@ -136,7 +136,7 @@ def test_a_graph_that_does_not_fit_is_refused_with_its_reason(graphs):
 
 
 def test_a_bad_smiles_in_the_middle_keeps_its_place(molecules):
-    model = lanczosnet.load(molecules / "model")
+    model = lanczosnet.load_model(molecules / "model")
     predictions = model.predict(["CCO", "C1CC", "CC", "[Au]", ""])
     assert [bool(error) for error in predictions.errors] == [False, True, False, True, True]
     assert "atomic number 79" in predictions.errors[3]
@@ -151,7 +151,7 @@ import sys
 sys.modules["rdkit"] = None
 import torch, lanczosnet
 from torch_geometric.data import Data
-model = lanczosnet.load(sys.argv[1])
+model = lanczosnet.load_model(sys.argv[1])
 edge = torch.tensor([[0, 1], [1, 0]])
 data = Data(x=torch.tensor([6, 8]), edge_index=edge, edge_attr=torch.eye(6)[[1, 1]], edge_weight=torch.ones(2))
 print(model.predict(data).values.shape)
@@ -187,27 +187,27 @@ def test_what_cannot_be_trusted_is_refused_with_a_clear_message(digits, tmp_path
     newer = copied(digits, tmp_path / "newer")
     changed(newer, format=99)
     with pytest.raises(TrainingError, match=r"format 99.*update lanczosnet"):
-        lanczosnet.load(newer)
+        lanczosnet.load_model(newer)
     torn = copied(digits, tmp_path / "torn")
     (torn / "model.safetensors").write_bytes((torn / "model.safetensors").read_bytes()[:100])
     with pytest.raises(TrainingError, match="missing, torn or changed"):
-        lanczosnet.load(torn)
+        lanczosnet.load_model(torn)
     wrong = copied(digits, tmp_path / "wrong")
     weights = load_file(wrong / "model.safetensors")
     name = max(weights, key=lambda key: weights[key].numel())
     save_file(weights | {name: torch.zeros(3)}, wrong / "model.safetensors")
     changed(wrong, weights=sha256_of(wrong / "model.safetensors"))
     with pytest.raises(TrainingError, match=r"does not fit its architecture.*\(3,\)"):
-        lanczosnet.load(wrong)
+        lanczosnet.load_model(wrong)
     other = copied(digits, tmp_path / "other")
     changed(other, architecture={"name": "transformer", "options": {}})
     with pytest.raises(TrainingError, match="unknown model 'transformer'"):
-        lanczosnet.load(other)
+        lanczosnet.load_model(other)
     (other / "config.json").write_text("{")
     with pytest.raises(TrainingError, match="not the configuration"):
-        lanczosnet.load(other)
+        lanczosnet.load_model(other)
     with pytest.raises(TrainingError, match="no model directory"):
-        lanczosnet.load(tmp_path)
+        lanczosnet.load_model(tmp_path)
 
 
 def test_a_folder_that_holds_a_model_is_not_overwritten(digits):
@@ -224,14 +224,14 @@ def test_units_and_scaling_are_kept(real_data, tmp_path):
     plan = Plan(str(tmp_path / "part.csv"), settings=SMALL, data_options={"targets": ["E1-CC2", "f1-CC2"]})
     prepared = prepare(plan, tmp_path)
     run(prepared, tmp_path / "model")
-    model = lanczosnet.load(tmp_path / "model")
+    model = lanczosnet.load_model(tmp_path / "model")
     assert model.task == prepared.task
     assert model.task.targets == ("E1-CC2", "f1-CC2")
     assert select_targets(prepared.data, ["f1-CC2"]).y.shape[1] == 1
 
 
 def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):
-    trained = lanczosnet.load(graphs)
+    trained = lanczosnet.load_model(graphs)
     data, items = original_data(trained, "test")
     asked = []
     plain = type(trained).predict

@@ -7,7 +7,7 @@ from torch_geometric.loader import DataLoader
 
 from graph_builders import path_edges, random_edges
 from lanczosnet.affinity import adjacency, normalized
-from lanczosnet.graphs.transforms import AddRitzPairs
+from lanczosnet.transforms import AddRitzPairs
 from molecule_builders import molecules
 
 

@@ -3,8 +3,10 @@
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
 
-from lanczosnet.affinity import SparseOperator, connected_components, normalized
+from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
 from lanczosnet.affinity.segments import index_within_segment, segment_sum
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.krylov import component_ritz_pairs
@@ -12,6 +14,32 @@ from lanczosnet.krylov import component_ritz_pairs
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
 NUM_STEPS = 128
 MAX_ROUNDS = 50
+
+
+class AddPartition(BaseTransform):
+    """Partition every graph once and keep the clusters on the data, for `GPNN`.
+
+    Adds `partition` `[node]`, the cluster of each node within its connected component; see `spectral_partition`.
+
+    Args:
+        num_partitions: clusters per component.
+        seed: of the Lanczos start vector of large components: same seed, same clusters.
+    """
+
+    def __init__(self, num_partitions: int = 3, seed: int = 0) -> None:
+        if num_partitions < 1:
+            raise ValueError(f"num_partitions must be at least 1, but is {num_partitions}")
+        self.num_partitions = num_partitions
+        self.seed = seed
+
+    def forward(self, data: Data) -> Data:
+        A = adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes)
+        assert isinstance(A, SparseOperator)
+        data.partition = spectral_partition(A, self.num_partitions, seed=self.seed)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_partitions={self.num_partitions})"
 
 
 def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: int = 0) -> Tensor:

@@ -1,4 +1,4 @@
-"""Precomputation as PyG transforms."""
+"""The Ritz pairs of a graph, precomputed by a PyG transform."""
 
 from typing import Any, Literal
 
@@ -7,7 +7,6 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
-from lanczosnet.graphs.partition import spectral_partition
 from lanczosnet.krylov import component_ritz_pairs, start
 
 
@@ -71,29 +70,3 @@ class AddRitzPairs(BaseTransform):
     def __repr__(self) -> str:
         # PyG compares transforms by this text: whatever changes the pairs must be in it.
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
-
-
-class AddPartition(BaseTransform):
-    """Partition every graph once and keep the clusters on the data, for `GPNN`.
-
-    Adds `partition` `[node]`, the cluster of each node within its connected component; see `spectral_partition`.
-
-    Args:
-        num_partitions: clusters per component.
-        seed: of the Lanczos start vector of large components: same seed, same clusters.
-    """
-
-    def __init__(self, num_partitions: int = 3, seed: int = 0) -> None:
-        if num_partitions < 1:
-            raise ValueError(f"num_partitions must be at least 1, but is {num_partitions}")
-        self.num_partitions = num_partitions
-        self.seed = seed
-
-    def forward(self, data: Data) -> Data:
-        A = adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes)
-        assert isinstance(A, SparseOperator)
-        data.partition = spectral_partition(A, self.num_partitions, seed=self.seed)
-        return data
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_partitions={self.num_partitions})"

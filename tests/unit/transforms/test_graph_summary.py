@@ -2,7 +2,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lanczosnet.graphs import load, pack, summary
+from lanczosnet.graphs import load, pack
+from lanczosnet.transforms import summary
 
 
 def test_a_graph_is_summarised_by_sizes_components_degrees_and_spectrum():
