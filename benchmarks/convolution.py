@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import ChebConv, GCNConv
 
 from lanczosnet.affinity import DenseOperator, Operator, SparseOperator
+from lanczosnet.baselines.cheby_net import ScaledChebConv
 from lanczosnet.filters import fourier, spectral_basis
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs, lanczos, ritz, start
 from lanczosnet.layers import GraphSpectrum, LanczosConv
-from lanczosnet.models.cheby_net import ScaledChebConv
 
 STEPS = 20
 SCALES = [1, 2, 3, 5, 7, 10, 20, 30]

@@ -19,7 +19,7 @@ from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import split
 from lanczosnet.models import MODELS
 from lanczosnet.training import Trial, architecture_for, fit_together, recipe, task_of
-from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.engine.devices import fabric_for
 
 CLASSES, SEEDS = 3, (0, 1, 2)
 

@@ -29,10 +29,11 @@ from lanczosnet.experiments.grid import TITLES
 from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
-from lanczosnet.training import architecture_for, examples, recipe, task_of
-from lanczosnet.training.devices import PRECISIONS, fabric_for, order_of, products_of
+from lanczosnet.training import architecture_for, recipe, task_of
+from lanczosnet.training.engine import loaders as examples
+from lanczosnet.training.engine.concurrent import advance
+from lanczosnet.training.engine.devices import PRECISIONS, fabric_for, order_of, products_of
 from lanczosnet.training.schedule import Dials
-from lanczosnet.training.together import advance
 from lanczosnet.training.trainer import Trainer
 
 BATCH_SIZE, WIDTH, NUM_LAYERS = 64, 128, 7

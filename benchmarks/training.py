@@ -20,7 +20,7 @@ from torch_geometric.loader import DataLoader
 from lanczosnet.experiments import row
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training import architecture_for, recipe, task_of
-from lanczosnet.training.examples import examples_of, prepared
+from lanczosnet.training.engine.loaders import examples_of, prepared
 from lanczosnet.training.schedule import Dials
 from lanczosnet.training.trainer import Trainer
 from lanczosnet.transforms import AddRitzPairs

@@ -6,8 +6,8 @@ from pathlib import Path
 import torch
 
 from lanczosnet.training import architecture_for, fit, recipe, task_of
-from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.examples import examples_of
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.loaders import examples_of
 from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lanczosnet.krylov import lanczos
     from lanczosnet.layers import AdaLanczosConv, LanczosConv
     from lanczosnet.models import AdaLanczosNet, LanczosNet
-    from lanczosnet.training.saved import load_model
+    from lanczosnet.training.serialization import load_model
     from lanczosnet.transforms import AddRitzPairs
 
 try:
@@ -39,7 +39,7 @@ _ROOM_OF = {
     "LanczosConv": "lanczosnet.layers",
     "LanczosNet": "lanczosnet.models",
     "lanczos": "lanczosnet.krylov",
-    "load_model": "lanczosnet.training.saved",
+    "load_model": "lanczosnet.training.serialization",
 }
 
 # Old names. They work for one release, with a warning.

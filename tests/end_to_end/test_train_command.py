@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import lanczosnet
 from lanczosnet.cli.app import app, main
 from lanczosnet.graphs import load, split
-from lanczosnet.training import devices
 from lanczosnet.training import seeds as training_seeds
+from lanczosnet.training.engine import devices
 
 COMMAND = [sys.executable, "-m", "lanczosnet.cli"]
 TINY = ["--set", "epochs=4", "--set", "hidden_channels=8", "--set", "num_layers=1", "--set", "num_steps=5"]

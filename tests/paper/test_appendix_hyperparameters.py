@@ -6,7 +6,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn.aggr import Set2Set
 
 from graph_builders import generator, random_edges
-from lanczosnet.experiments import ROWS, Row, citation, molecules, row
+from lanczosnet.experiments import ROWS, Row, row
+from lanczosnet.experiments.tables import citation, molecules
 from lanczosnet.layers import GatedMeanReadout
 from lanczosnet.models import MODELS
 

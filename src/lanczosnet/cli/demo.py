@@ -50,7 +50,7 @@ def _trained(networks: dict[str, str], out: Path, seeds: int) -> dict[str, list[
     from lanczosnet.cli.options import fabric_for
     from lanczosnet.cli.train import clear
     from lanczosnet.graphs.progress import progress_bar
-    from lanczosnet.training.plan import Plan, prepare, run
+    from lanczosnet.training.job import Plan, prepare, run
 
     accuracies: dict[str, list[float]] = {name: [] for name in networks}
     fabric = fabric_for("cpu")

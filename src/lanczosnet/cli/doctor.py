@@ -71,8 +71,8 @@ def _data(data_dir: Path | None) -> str:
 
 
 def _self_test() -> str:
-    from lanczosnet.training.plan import Plan, prepare, run
-    from lanczosnet.training.saved import load_model
+    from lanczosnet.training.job import Plan, prepare, run
+    from lanczosnet.training.serialization import load_model
 
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -28,7 +28,7 @@ def evaluate(
         raise typer.BadParameter(f"{part!r} is none of train, val, test", param_hint="--part")
     from lanczosnet.training.evaluation import evaluate as measure
     from lanczosnet.training.evaluation import original_data
-    from lanczosnet.training.saved import load_model
+    from lanczosnet.training.serialization import load_model
 
     trained = load_model(model, device=device_of(device))
     if data is None:

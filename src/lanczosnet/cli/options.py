@@ -58,7 +58,7 @@ def check_device(device: str) -> None:
 def fabric_for(device: str, precision: str = "32-true", *, any_order: bool = False) -> "Fabric":
     """The device of a name."""
     check_device(device)
-    from lanczosnet.training.devices import fabric_for as make
+    from lanczosnet.training.engine.devices import fabric_for as make
 
     return make(device, precision, any_order=any_order)
 

@@ -41,7 +41,7 @@ def predict(
 
     cat table.csv | lanczosnet predict runs/prices -
     """
-    from lanczosnet.training.saved import load_model
+    from lanczosnet.training.serialization import load_model
 
     trained = load_model(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))

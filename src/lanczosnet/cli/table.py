@@ -258,7 +258,7 @@ def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
     """Of the runs that are in the table."""
     if path is None:
         return
-    from lanczosnet.experiments.molecules import curve_names
+    from lanczosnet.experiments.tables.molecules import curve_names
     from lanczosnet.report.curves import draw_curves
 
     shown = selection.layout(_recipe_of(lines)).used(lines)

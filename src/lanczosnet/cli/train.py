@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
     from lanczosnet.training import EpochReport, Fitted
-    from lanczosnet.training.plan import Plan, Prepared
+    from lanczosnet.training.job import Plan, Prepared
 
 
 def train(
@@ -66,8 +66,8 @@ def train(
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
-    from lanczosnet.training.devices import check_available
-    from lanczosnet.training.plan import Plan, prepare
+    from lanczosnet.training.engine.devices import check_available
+    from lanczosnet.training.job import Plan, prepare
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
     plan = Plan(
@@ -106,7 +106,7 @@ def _fitted(
     prepared: "Prepared", folder: Path, fabric: "Fabric", *, quiet: bool, tensorboard: bool, **how: Any
 ) -> "Fitted":
     from lanczosnet.cli.watch import watching
-    from lanczosnet.training.plan import run
+    from lanczosnet.training.job import run
 
     is_first = fabric.is_global_zero
     with (
@@ -157,8 +157,8 @@ def _resume_command() -> str:
 
 def clear(folder: Path) -> None:
     """Remove the files of an earlier run, and nothing else."""
-    from lanczosnet.training.plan import CHECKPOINT, METRICS
-    from lanczosnet.training.saved import CONFIG, WEIGHTS
+    from lanczosnet.training.job import CHECKPOINT, METRICS
+    from lanczosnet.training.serialization import CONFIG, WEIGHTS
 
     for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT):
         (folder / name).unlink(missing_ok=True)

@@ -18,9 +18,9 @@ from lanczosnet.experiments.store import Line, Store
 from lanczosnet.graphs import PackedGraphs, load, pack, split
 from lanczosnet.training import EpochReport, Fitted, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.plan import Plan, Prepared, about
-from lanczosnet.training.saved import save
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.job import Plan, Prepared, about
+from lanczosnet.training.serialization import save
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -154,7 +154,7 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool
         )
     best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
     if halved:
-        from lanczosnet.training.saved import save_halved  # loads torch
+        from lanczosnet.training.serialization import save_halved  # loads torch
 
         save_halved(store.models / best["key"], folder)
         return best

@@ -1,7 +1,6 @@
 """From response and signal to signal: convolutions, encoders and readouts."""
 
-from lanczosnet.layers.adaptive_conv import AdaLanczosConv, AdaptiveSpectrum, adaptive_spectrum
-from lanczosnet.layers.edge_types import EdgeTypeConv, NodeMessages, PairMessages
+from lanczosnet.layers.ada_lanczos_conv import AdaLanczosConv, AdaptiveSpectrum, adaptive_spectrum
 from lanczosnet.layers.encoder import NodeEncoder
 from lanczosnet.layers.lanczos_conv import LanczosConv
 from lanczosnet.layers.readout import GatedMeanReadout, PooledReadout, readout
@@ -10,14 +9,11 @@ from lanczosnet.layers.spectrum import EdgeTypeOperators, GraphSpectrum
 __all__ = [
     "AdaLanczosConv",
     "AdaptiveSpectrum",
-    "EdgeTypeConv",
     "EdgeTypeOperators",
     "GatedMeanReadout",
     "GraphSpectrum",
     "LanczosConv",
     "NodeEncoder",
-    "NodeMessages",
-    "PairMessages",
     "PooledReadout",
     "adaptive_spectrum",
     "readout",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import aggr
 
-from lanczosnet.layers.shared import ALIGNED_TO, SharedLinear, lstm_cell
+from lanczosnet.layers.tied_linear import ALIGNED_TO, SharedLinear, lstm_cell
 
 
 class PooledReadout(nn.Module):

@@ -1,17 +1,17 @@
 """Networks: one file each, one contract, `model(batch)`."""
 
+from lanczosnet.baselines.cheby_net import ChebyNet
+from lanczosnet.baselines.dcnn import DCNN
+from lanczosnet.baselines.gat import GAT
+from lanczosnet.baselines.gcn import GCN
+from lanczosnet.baselines.gcn_fp import GCNFP
+from lanczosnet.baselines.ggnn import GGNN
+from lanczosnet.baselines.gpnn import GPNN
+from lanczosnet.baselines.graph_sage import GraphSAGE
+from lanczosnet.baselines.mpnn import MPNN
 from lanczosnet.models.ada_lanczos_net import AdaLanczosNet
-from lanczosnet.models.catalogue import MODELS, model
-from lanczosnet.models.cheby_net import ChebyNet
-from lanczosnet.models.dcnn import DCNN
-from lanczosnet.models.gat import GAT
-from lanczosnet.models.gcn import GCN
-from lanczosnet.models.gcn_fp import GCNFP
-from lanczosnet.models.ggnn import GGNN
-from lanczosnet.models.gpnn import GPNN
-from lanczosnet.models.graph_sage import GraphSAGE
 from lanczosnet.models.lanczos_net import LanczosNet
-from lanczosnet.models.mpnn import MPNN
+from lanczosnet.models.registry import MODELS, model
 
 __all__ = [
     "DCNN",

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from lanczosnet.affinity import DenseOperator, GraphKernel
 from lanczosnet.affinity.kernel import learned_affinity, learned_operator
 from lanczosnet.affinity.segments import index_within_segment
+from lanczosnet.batching.from_data import GraphInputs, graph_inputs, type_of
+from lanczosnet.batching.padded import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
@@ -22,11 +24,9 @@ from lanczosnet.filters import (
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, adaptive_spectrum
-from lanczosnet.layers.adaptive_conv import component_plan
+from lanczosnet.layers.ada_lanczos_conv import component_plan
 from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.models.entrance import GraphInputs, graph_inputs, type_of
 
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 

@@ -6,15 +6,15 @@ from typing import Any, TypedDict
 
 from torch import Tensor, nn
 
+from lanczosnet.batching.from_data import GraphInputs, as_data
+from lanczosnet.batching.padded import Blocks
 from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.dropout import FeatureNoise
 from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.noise import FeatureNoise
-from lanczosnet.models.between import Normalization, between
-from lanczosnet.models.blocks import Blocks
-from lanczosnet.models.entrance import GraphInputs, as_data
-from lanczosnet.models.widths import layer_widths
+from lanczosnet.layers.norm_act_dropout import Normalization, between
+from lanczosnet.layers.widths import layer_widths
 
 
 class LanczosOptions(TypedDict, total=False):

@@ -9,6 +9,8 @@ from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, normalized
 from lanczosnet.affinity.segments import index_within_segment
+from lanczosnet.batching.from_data import GraphInputs, check_pairs, graph_inputs, rank_of, type_of
+from lanczosnet.batching.padded import Blocks, all_graphs, fit_in_blocks
 from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import RitzPairs
@@ -16,8 +18,6 @@ from lanczosnet.layers import GraphSpectrum, LanczosConv
 from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.blocks import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.models.entrance import GraphInputs, check_pairs, graph_inputs, rank_of, type_of
 from lanczosnet.transforms import AddRitzPairs
 
 

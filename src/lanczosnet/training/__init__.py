@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanczosnet.training.architecture import Architecture, architecture_for
+    from lanczosnet.training.engine.concurrent import Outcome, Trial, fit_together
     from lanczosnet.training.errors import DivergenceError, TrainingError
+    from lanczosnet.training.job import Plan, prepare, run
     from lanczosnet.training.loop import fit
-    from lanczosnet.training.plan import Plan, prepare, run
-    from lanczosnet.training.progress import EpochReport, Fitted
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
-    from lanczosnet.training.saved import TrainedModel
     from lanczosnet.training.seeds import run_seeds
+    from lanczosnet.training.serialization import TrainedModel
+    from lanczosnet.training.state import EpochReport, Fitted
     from lanczosnet.training.tasks import Classification, Regression, task_of
-    from lanczosnet.training.together import Outcome, Trial, fit_together
 
 _HOME = {
     "Architecture": "architecture",
     "Classification": "tasks",
     "DivergenceError": "errors",
-    "EpochReport": "progress",
-    "Fitted": "progress",
-    "Outcome": "together",
-    "Plan": "plan",
+    "EpochReport": "state",
+    "Fitted": "state",
+    "Outcome": "engine.concurrent",
+    "Plan": "job",
     "RECIPES": "recipes",
     "Recipe": "recipes",
     "Regression": "tasks",
-    "TrainedModel": "saved",
+    "TrainedModel": "serialization",
     "TrainingError": "errors",
-    "Trial": "together",
+    "Trial": "engine.concurrent",
     "architecture_for": "architecture",
     "fit": "loop",
-    "fit_together": "together",
-    "prepare": "plan",
+    "fit_together": "engine.concurrent",
+    "prepare": "job",
     "recipe": "recipes",
-    "run": "plan",
+    "run": "job",
     "run_seeds": "seeds",
     "task_of": "tasks",
 }

@@ -10,7 +10,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.models.catalogue import model, network
+from lanczosnet.models.registry import model, network
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import Task
 

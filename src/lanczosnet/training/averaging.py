@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.training.flat import FlatParameters
+from lanczosnet.training.engine.fused_adam import FlatParameters
 
 
 class WeightAverage:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from lanczosnet.files import replacing
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.progress import Progress, Run
 from lanczosnet.training.recipes import Recipe
+from lanczosnet.training.state import Progress, Run
 
 FORMAT = 1
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.saved import TrainedModel
+from lanczosnet.training.serialization import TrainedModel
 from lanczosnet.training.tasks import (
     Classification,
     fingerprint,

@@ -11,10 +11,10 @@ from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.training.progress import EpochReport, Fitted
+from lanczosnet.training.engine.concurrent import Checkpoints, Trial, fit_together
 from lanczosnet.training.recipes import Recipe
+from lanczosnet.training.state import EpochReport, Fitted
 from lanczosnet.training.tasks import Task
-from lanczosnet.training.together import Checkpoints, Trial, fit_together
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

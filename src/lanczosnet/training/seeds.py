@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lanczosnet.training.devices import fabric_for
+from lanczosnet.training.engine.concurrent import Outcome
+from lanczosnet.training.engine.devices import fabric_for
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.plan import Plan, Prepared, Record, finished_before, prepare, run, trained
-from lanczosnet.training.progress import EpochReport, Fitted
-from lanczosnet.training.together import Outcome
+from lanczosnet.training.job import Plan, Prepared, Record, finished_before, prepare, run, trained
+from lanczosnet.training.state import EpochReport, Fitted
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from lanczosnet.graphs import Split
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
+from lanczosnet.training.engine.executor import Called, Replayed, Way
+from lanczosnet.training.engine.loaders import Examples, Step
 from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.examples import Examples, Step
-from lanczosnet.training.progress import EpochReport, Fitted, Run
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.schedule import Dials, consistency_weight, learning_rate, mixed_seed
+from lanczosnet.training.state import EpochReport, Fitted, Run
 from lanczosnet.training.tasks import Task
-from lanczosnet.training.ways import Called, Replayed, Way
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric

@@ -11,8 +11,9 @@ from lanczosnet.experiments.progress import status
 from lanczosnet.experiments.runner import How, some_graphs, work
 from lanczosnet.experiments.store import save_best
 from lanczosnet.experiments.workers import work_in_processes
-from lanczosnet.training import DivergenceError, Outcome, examples, recipe
-from lanczosnet.training.saved import load_model
+from lanczosnet.training import DivergenceError, Outcome, recipe
+from lanczosnet.training.engine import loaders as examples
+from lanczosnet.training.serialization import load_model
 from training_builders import packed_molecules
 
 SETTINGS = recipe("paper", "node", {"epochs": 3}).settings()

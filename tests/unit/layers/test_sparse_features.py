@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from graph_builders import generator
-from lanczosnet.layers.noise import FeatureNoise
+from lanczosnet.layers.dropout import FeatureNoise
 from lanczosnet.layers.sparse_features import SparseFeatures, sparse_where_it_pays
 from lanczosnet.models import AdaLanczosNet, LanczosNet
 
@@ -59,7 +59,7 @@ def test_the_network_is_the_same(network, monkeypatch):
     inputs = model.prepare(data)
     assert isinstance(inputs.x, SparseFeatures)
     found = torch.autograd.grad(model(inputs).square().sum(), list(model.parameters()))
-    monkeypatch.setattr("lanczosnet.models.entrance.sparse_where_it_pays", lambda features: features)
+    monkeypatch.setattr("lanczosnet.batching.from_data.sparse_where_it_pays", lambda features: features)
     wanted = torch.autograd.grad(model(data).square().sum(), list(model.parameters()))
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(found, wanted, strict=True))
 

@@ -8,8 +8,9 @@ from torch_geometric.data import Batch, Data
 
 from graph_builders import generator, path_edges, random_edges
 from lanczosnet.affinity import adjacency, normalized
+from lanczosnet.batching import from_data as entrance
 from lanczosnet.krylov import lanczos
-from lanczosnet.models import MODELS, AdaLanczosNet, LanczosNet, entrance, model
+from lanczosnet.models import MODELS, AdaLanczosNet, LanczosNet, model
 from lanczosnet.transforms import AddRitzPairs
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, batched, molecule, molecules, relabelled
 
@@ -373,7 +374,7 @@ def test_the_published_recurrence_without_reorthogonalisation_is_selectable(monk
         asked.append(options["reorthogonalize"])
         return lanczos(*arguments, **options)
 
-    monkeypatch.setattr("lanczosnet.layers.adaptive_conv.lanczos", recorded)
+    monkeypatch.setattr("lanczosnet.layers.ada_lanczos_conv.lanczos", recorded)
     graph = node_graph()
     safe = node_network("AdaLanczosNet", exact_up_to=0)(graph)
     out = node_network("AdaLanczosNet", exact_up_to=0, reorthogonalize=False)(graph)

@@ -9,9 +9,10 @@ import pytest
 
 from lanczosnet.files import replacing
 from lanczosnet.graphs import cache
-from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run, saved
+from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run
+from lanczosnet.training import serialization as saved
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.plan import CHECKPOINT
+from lanczosnet.training.job import CHECKPOINT
 from training_builders import packed_molecules
 
 FILES = ("config.json", "metrics.jsonl", "model.safetensors")

@@ -8,8 +8,8 @@ import torch
 from lanczosnet.models import MODELS
 from lanczosnet.training import Classification, Regression, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.consistency import aligned, disagreement, sharpened
-from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.examples import examples_of
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.loaders import examples_of
 from lanczosnet.training.schedule import consistency_weight
 from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules

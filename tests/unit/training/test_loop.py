@@ -11,11 +11,11 @@ from lanczosnet.graphs import pack
 from lanczosnet.models import MODELS
 from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
-from lanczosnet.training.devices import fabric_for
-from lanczosnet.training.examples import ManyGraphs, OneGraph, examples_of
-from lanczosnet.training.progress import Progress
+from lanczosnet.training.engine.concurrent import advance
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.loaders import ManyGraphs, OneGraph, examples_of
 from lanczosnet.training.schedule import consistency_weight, learning_rate, mixed_seed
-from lanczosnet.training.together import advance
+from lanczosnet.training.state import Progress
 from lanczosnet.training.trainer import RESTART, Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
@@ -276,7 +276,7 @@ def test_networks_of_messages_stay_with_edges_on_a_cpu():
 
 
 def test_precomputed_pairs_change_no_output_where_blocks_would_take_too_much_memory(monkeypatch):
-    monkeypatch.setattr("lanczosnet.models.blocks.MOST_BYTES", 0)
+    monkeypatch.setattr("lanczosnet.batching.padded.MOST_BYTES", 0)
     data = packed_molecules(12)
     model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
     examples = ManyGraphs(model, data, CPU)
@@ -296,7 +296,7 @@ def test_training_leaves_the_callers_data_as_it_was(device):
 
 @pytest.mark.parametrize("most_bytes", [2**31, 0], ids=["blocks", "packed"])
 def test_graphs_in_several_parts_are_trained_as_they_are(most_bytes, monkeypatch):
-    monkeypatch.setattr("lanczosnet.models.blocks.MOST_BYTES", most_bytes)
+    monkeypatch.setattr("lanczosnet.batching.padded.MOST_BYTES", most_bytes)
     graphs = packed_molecules(6)[:]
     parts = Batch.from_data_list(graphs[:2])
     graphs.append(Data(**{key: parts[key] for key in graphs[0].keys() if key != "y"}, y=graphs[0].y))  # noqa: SIM118

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from lanczosnet.training import DivergenceError, Plan, TrainingError, prepare, run, run_seeds, seeds
-from lanczosnet.training import plan as plan_module
-from lanczosnet.training.devices import fabric_for
+from lanczosnet.training import job as plan_module
+from lanczosnet.training.engine.devices import fabric_for
 from training_builders import packed_molecules
 
 SEEDS = (3, 4, 5)

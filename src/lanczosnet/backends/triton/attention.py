@@ -1,7 +1,7 @@
 """Attention of one head on one small graph as one program: energies, softmax and the product never leave its registers.
 
 PyTorch's operations write every head's `[node, node]` numbers a dozen times forwards and backwards, which is most of
-what a step of GAT on molecules costs. See `layers.attention.attention` for what is computed.
+what a step of GAT on molecules costs. See `baselines.attention.attention` for what is computed.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ SMALLEST = 16  # sides of the tiles of a product
 
 
 def attention(both: Tensor, log_count: Tensor, num_heads: int, slope: float, dropout: float = 0.0) -> Tensor:
-    """`layers.attention.attention` without dropout."""
+    """`baselines.attention.attention` without dropout."""
     return Attention.apply(both, log_count, num_heads, slope)
 
 

@@ -14,7 +14,7 @@ SIZE = 1024  # numbers of a block that one program makes
 
 
 def block_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], width: int) -> Tensor:
-    """`models.blocks.block_pairs` of a tensor of at most four axes on a GPU."""
+    """`batching.padded.block_pairs` of a tensor of at most four axes on a GPU."""
     num_pairs = len(table if graphs is None else graphs) // 2
     shape = [width if place in grown else size for place, size in enumerate(table.shape)]
     found = table.new_empty([num_pairs, *shape[1:]])

@@ -14,7 +14,7 @@ CHANNELS = 1024  # at most, of one program for messages
 
 @torch.no_grad()
 def sum_slots(table: Tensor, slots: Any) -> Tensor:
-    """`layers.packed.sum_slots` of float32."""
+    """`baselines.endpoint_messages.sum_slots` of float32."""
     index, nothing, table = slots.index.contiguous(), slots.nothing, table.contiguous()
     num_sums, num_slots = index.shape
     found = table.new_empty(num_sums, table.shape[1])
@@ -28,7 +28,7 @@ def sum_slots(table: Tensor, slots: Any) -> Tensor:
 
 @torch.no_grad()
 def endpoint_messages(ends: Tensor, senders: Any, relu: bool) -> Tensor:
-    """`layers.packed.endpoint_messages` of float32 `[row, 2 x channel]`."""
+    """`baselines.endpoint_messages.endpoint_messages` of float32 `[row, 2 x channel]`."""
     ends = ends.contiguous()
     num_rows, channels = len(ends), ends.shape[1] // 2
     met = ends.new_empty(num_rows, channels)
@@ -43,7 +43,7 @@ def endpoint_messages(ends: Tensor, senders: Any, relu: bool) -> Tensor:
 
 @torch.no_grad()
 def endpoint_messages_backward(ends: Tensor, grad: Tensor, senders: Any, receivers: Any, relu: bool) -> Tensor:
-    """`layers.packed.endpoint_messages_backward`."""
+    """`baselines.endpoint_messages.endpoint_messages_backward`."""
     ends, grad = ends.contiguous(), grad.contiguous()
     num_rows, channels = grad.shape
     found = torch.empty_like(ends)

@@ -1,6 +1,6 @@
 """The sums of `GatedMeanReadout` over graphs in blocks as Triton kernels, where one or two graphs share a block.
 
-With two, the nodes of the second run backwards from the end, as `lanczosnet.models.blocks` puts them.
+With two, the nodes of the second run backwards from the end, as `lanczosnet.batching.padded` puts them.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from lanczosnet.backends.autograd import first_order
 
 
 def read_blocks(x: Tensor, readout: Any, mask: Tensor) -> Tensor:
-    """`models.blocks.read_blocks` of the gated mean, in a product and a kernel."""
+    """`batching.padded.read_blocks` of the gated mean, in a product and a kernel."""
     return GatedMean.apply(readout.gate_and_values(x).float(), mask, len(readout.linear.bias))
 
 

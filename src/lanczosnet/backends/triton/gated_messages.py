@@ -21,7 +21,7 @@ COLUMNS = 64  # of the states that one program aggregates
 
 
 def gated_steps(matrix: Tensor, messages: Any, padding: Any) -> Callable[[Tensor], Tensor]:
-    """`layers.gated.gated_steps`."""
+    """`baselines.gated_messages.gated_steps`."""
     if messages.fused_steps is None:  # one table for all graphs of a forward pass, so that weights get one product
         enter, leave = (linear.weights[0].squeeze(0) for linear in (messages.enter, messages.last_layer_and_gates))
         messages.fused_steps = GatedSteps(enter, leave, messages.num_channels, messages.num_steps)

@@ -17,7 +17,7 @@ SIZE = 256  # numbers of a state that one program makes
 
 
 def gru_cell(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
-    """`layers.shared.gru_cell`."""
+    """`layers.tied_linear.gru_cell`."""
     return GRUCell.apply(input_gates, hidden_gates, state)
 
 

@@ -1,0 +1,106 @@
+"""GAT, graph attention networks (Velickovic et al., ICLR 2018)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+from torch_geometric.utils import add_self_loops, remove_self_loops
+
+from lanczosnet.affinity import BlockLayout
+from lanczosnet.baselines.attention import block_attention
+from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
+from lanczosnet.baselines.edge_types import Edges
+from lanczosnet.batching.padded import Blocks, ChannelBlocks, ChannelInputs, node_blocks
+from lanczosnet.layers.blocks import BlockOperators
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttentionBlocks(ChannelBlocks):
+    """Graphs with how often nodes are neighbours."""
+
+    can_pair = False  # a program of the kernel holds one graph: a pair would be a larger tile, mostly of nothing
+
+    def entered(self) -> ChannelInputs:
+        # Padding attends to itself, so that every softmax has something to choose from.
+        itself = torch.diag_embed(1 - self.mask).unsqueeze(1)
+        log_count = (self.matrix + itself).log()
+        return ChannelInputs(BlockOperators(log_count.transpose(0, 1), self.padding))
+
+
+class GAT(EdgeNetwork):
+    """Every head of every channel (the simple graph, each edge type) attends to a node's neighbours and the node itself
+    with weights that sum to one; hidden layers put the results side by side, the last one averages them.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: width of a head.
+        out_channels: classes or targets.
+        num_layers: graph convolutions.
+        heads: attention heads per channel, one number for all layers or one for each.
+        **common: as in `CommonOptions`; dropout acts on the input of the layers after the first and on the attention.
+    """
+
+    blocks_on_cpu = False  # edge by edge is less arithmetic
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        heads: int | Sequence[int] = 8,
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be at least 1, but is {num_layers}")
+        heads = [heads] * num_layers if isinstance(heads, int) else list(heads)
+        if len(heads) != num_layers or min(heads) < 1:
+            raise ValueError(f"heads must be a positive number for each of the {num_layers} layers, but is {heads}")
+        num_channels = 1 + self.num_edge_types
+        dropout = self.dropout.p
+        self.convolutions = nn.ModuleList()
+        size = self.encoder.out_channels
+        for place, number in enumerate(heads, start=1):
+            is_last = place == num_layers
+            width = self.last_channels if is_last else hidden_channels
+            self.convolutions.append(
+                nn.ModuleList(
+                    GATConv(size, width, number, concat=not is_last, dropout=dropout, add_self_loops=False)
+                    for _ in range(num_channels)
+                )
+            )
+            size = width * number * num_channels
+
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+        inputs = super().prepare(data, validate=validate)
+        return inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in inputs.channels], 1)
+        return AttentionBlocks(**node_blocks(inputs.x, layout, counts.dtype), matrix=counts)
+
+    def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
+        for place, convolutions in enumerate(self.convolutions, start=1):
+            x = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
+            if place < len(self.convolutions):
+                x = self.dropout(nn.functional.elu(x))
+        return x
+
+
+def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | BlockOperators) -> Tensor:
+    """What the channels' layers make of the states, side by side where they concatenate their heads; else the mean."""
+    if isinstance(channels, BlockOperators):
+        return block_attention(convolutions, x, channels)
+    parts = [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]
+    return torch.cat(parts, dim=-1) if convolutions[0].concat else torch.stack(parts).mean(0)
+
+
+def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:
+    """Every node once among its own neighbours, as PyG's layer does it in every call."""
+    index, _ = remove_self_loops(edges.edge_index)
+    return Edges(add_self_loops(index, num_nodes=num_nodes)[0])

@@ -1,0 +1,54 @@
+"""GGNN, gated graph neural networks (Li et al., ICLR 2016)."""
+
+from collections.abc import Callable, Sequence
+from typing import Unpack
+
+from torch import Tensor, nn
+
+from lanczosnet.affinity import BlockLayout
+from lanczosnet.baselines.base import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
+from lanczosnet.baselines.edge_types import Aggregation, NodeMessages
+from lanczosnet.baselines.gated_messages import GatedMessages
+from lanczosnet.batching.padded import Blocks, ChannelBlocks, ChannelInputs, node_blocks
+
+
+class GGNN(RecurrentNetwork):
+    """h' = GRU([sum or mean over neighbours j in channel c of f_c(h_j)]_c, h), the same functions in every step.
+
+    PyG's GatedGraphConv has other weights in every step and one edge type; with one step at a time and one type it is
+    the same layer.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: size of the states.
+        out_channels: classes or targets.
+        num_layers: propagation steps.
+        aggregation: "sum" or "mean" over neighbours.
+        message_channels: hidden sizes of the message functions; none for the matrices of the cited work.
+        **common: as in `CommonOptions`.
+    """
+
+    blocks_on_cpu = False  # edge by edge is less arithmetic
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 2,
+        *,
+        aggregation: Aggregation = "sum",
+        message_channels: Sequence[int] = (),
+        **common: Unpack[CommonOptions],
+    ) -> None:
+        super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        num_channels = 1 + self.num_edge_types
+        self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
+        self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
+
+    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+        channels = message_blocks(inputs, layout, self.messages.aggregation)
+        return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
+
+    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+        return GatedMessages(self.messages, self.update, self.num_layers).along(inputs.channels)

@@ -1,0 +1,1 @@
+"""Graphs as layers see them: sparse, or in padded blocks."""

@@ -1,0 +1,1 @@
+"""How training runs: loaders, executors, the fused optimizer, concurrent runs."""
