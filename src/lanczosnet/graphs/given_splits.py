@@ -43,11 +43,12 @@ def split_from_file(data: Any, path: str | Path) -> Split:
 def _read_json(path: Path) -> dict[str, list[int]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        lists = {WORDS[key]: content[key] for key in content if key in WORDS}
+        keys = [key for key in content if key in WORDS]
+        lists = {WORDS[key]: content[key] for key in keys}
     except (ValueError, TypeError) as error:
         raise DataError(f"not a JSON file with lists of item numbers ({error})", file=path) from error
-    if set(lists) != set(PARTS):
-        raise DataError("the file must have the lists train, val and test", file=path)
+    if sorted(WORDS[key] for key in keys) != sorted(PARTS):
+        raise DataError(f"the file must have the lists train, val and test once, but has {keys}", file=path)
     for part, items in lists.items():
         if not isinstance(items, list) or not all(type(item) is int for item in items):
             raise DataError(f"{part} is not a list of item numbers", file=path)
@@ -61,19 +62,19 @@ def _read_csv(path: Path) -> dict[str, list[int]]:
     for row, record in rows:
         if len(record) != 2 or not _is_number(record[0]):
             raise DataError("a line must have an item number and its part, such as `7,train`", file=path, row=row)
-    return _by_part((int(record[0]), record[1]) for _, record in rows)
+    return _by_part(((int(record[0]), record[1]) for _, record in rows), path)
 
 
 def _is_number(cell: str) -> bool:
     return cell.strip().removeprefix("-").isdecimal()
 
 
-def _by_part(pairs: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
+def _by_part(pairs: Iterable[tuple[int, str]], path: str | Path = "") -> dict[str, list[int]]:
     found: dict[str, list[int]] = {part: [] for part in PARTS}
     for item, word in pairs:
         part = WORDS.get(word.strip().lower())
         if part is None:
-            raise DataError(f"item {item} is of the part {word!r}", remedy="Use train, val or test")
+            raise DataError(f"item {item} is of the part {word!r}", file=path, remedy="Use train, val or test")
         found[part].append(item)
     return found
 

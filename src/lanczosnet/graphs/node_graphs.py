@@ -83,7 +83,11 @@ def _gnn_benchmark(path: Path, known: NodeSet) -> RawGraph:
     prefix, labels = ("feature", "node_labels") if has_edges else ("attr", "labels")
     sparse = [f"{prefix}_{part}" for part in ("data", "indices", "indptr")]
     adjacency = ["edges"] if has_edges else [f"adj_{part}" for part in ("data", "indices", "indptr")]
-    arrays = read_npz(path, [*sparse, *adjacency, labels], known.largest)
+    shape = f"{prefix}_shape"
+    arrays = read_npz(path, [*sparse, *adjacency, shape, labels], known.largest)
+    held = tuple(arrays[shape].tolist())
+    # Rows are nodes in all files, but some files have the transposed shape.
+    _check_shape(held if held[0] == len(arrays[f"{prefix}_indptr"]) - 1 else held[::-1], known)
     x = torch.from_numpy(_csr([arrays[name] for name in sparse], known.nodes, known.features).toarray())
     x[x > 0] = 1
     pairs = arrays["edges"].T if has_edges else _ends([arrays[name] for name in adjacency], known.nodes)
@@ -91,7 +95,7 @@ def _gnn_benchmark(path: Path, known: NodeSet) -> RawGraph:
 
 
 def _csr(parts: list[np.ndarray], rows: int, columns: int) -> scipy.sparse.csr_matrix:
-    """Checked before it is made dense. The stored shape is not needed, and some files have it transposed."""
+    """Checked before it is made dense."""
     values, indices, offsets = parts
     matrix = scipy.sparse.csr_matrix((values.astype(np.float32), indices, offsets), shape=(rows, columns))
     matrix.check_format(full_check=True)

@@ -81,7 +81,7 @@ def split(
 
 def public_splits(data: Any) -> list[Split]:
     """All public splits, in their order."""
-    count = num_public_splits(data)
+    count = 0 if isinstance(data, PackedGraphs) else num_public_splits(data)
     return [split(data, "public", mask=mask) for mask in range(count)] if count > 1 else [split(data, "public")]
 
 
