@@ -76,6 +76,7 @@ def _tensor(content: bytes, name: str, largest: int) -> Tensor:
     tensor = torch.load(stream, map_location="cpu", weights_only=True)
     if not isinstance(tensor, Tensor):
         raise DataError(f"{name} holds a {type(tensor).__name__}, not a tensor")
+    _check_size(tensor.numel() * tensor.element_size(), largest)  # strides of 0 make much of little
     return tensor
 
 
