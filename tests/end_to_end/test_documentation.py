@@ -57,10 +57,30 @@ def test_the_parameter_counts_beside_the_networks_are_those_of_the_published_row
         assert [sum(p.numel() for p in network.parameters()) for network in counted] == shown
 
 
+def pages() -> list[Path]:
+    return [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "trials" / "README.md"]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
 def test_every_link_between_the_documents_leads_somewhere() -> None:
-    for document in (ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+    for document in pages():
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text(encoding="utf-8")):
+            page = document.parent / target if target else document
+            assert page.exists(), f"{document.name}: {target}"
+            assert not anchor or anchor in anchors(page), f"{document.name}: {target}#{anchor}"
+
+
+def test_every_file_that_a_document_names_exists() -> None:
+    roots = (ROOT, ROOT / "src", ROOT / "src" / "lanczosnet")
+    for document in pages():
+        quoted = re.findall(r"`([^`\n]+)`", document.read_text(encoding="utf-8"))
+        for path in re.findall(r"(?<!\S)[\w-]+/[\w/.-]+\.(?:py|jsonl\.gz|jsonl)(?!\S)", "\n".join(quoted)):
+            assert any((root / path).exists() for root in roots), f"{document.name}: {path}"
 
 
 def test_the_examples_run() -> None:
