@@ -12,7 +12,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Cell:
+class Measurement:
     """Our runs of one configuration. The deviation is that of the sample: it divides by the number of runs less one."""
 
     values: tuple[float, ...]
@@ -35,7 +35,7 @@ class Comparison:
     mean: float
     deviation: float | None
     runs: int | None
-    cell: Cell
+    cell: Measurement
     higher_is_better: bool
 
     @cached_property
@@ -81,7 +81,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimTest:
     """What the paper concludes from two rows, tested on ours seed by seed."""
 
     text: str
@@ -92,9 +92,9 @@ class Claim:
     higher_is_better: bool
 
     @cached_property
-    def gains(self) -> Cell:
+    def gains(self) -> Measurement:
         sign = 1.0 if self.higher_is_better else -1.0
-        return Cell(tuple(sign * round(better - worse, 9) for better, worse in self.pairs))
+        return Measurement(tuple(sign * round(better - worse, 9) for better, worse in self.pairs))
 
     @cached_property
     def p_value(self) -> float | None:
@@ -134,7 +134,7 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...]
-    cells: Mapping[tuple[tuple[str, ...], str], Cell]
+    cells: Mapping[tuple[tuple[str, ...], str], Measurement]
     comparisons: Mapping[tuple[tuple[str, ...], str], tuple[Comparison, ...]]
     digits: int
     higher_is_better: bool
@@ -142,7 +142,7 @@ class Table:
     runs: int
     failed: int
     seconds: float
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimTest, ...] = ()
 
     @classmethod
     def from_records(cls, data: Mapping[str, Any]) -> "Table":
@@ -150,7 +150,7 @@ class Table:
         cells, comparisons = {}, {}
         for record in records:
             place = tuple(record["row"]), record["column"]
-            cell = cells[place] = Cell(tuple(record["values"]), record["failed"])
+            cell = cells[place] = Measurement(tuple(record["values"]), record["failed"])
             comparisons[place] = tuple(
                 Comparison(**reference, cell=cell, higher_is_better=data["higher_is_better"])
                 for reference in record["references"]
@@ -169,7 +169,7 @@ class Table:
             failed=data["failed"],
             seconds=data["seconds"],
             claims=tuple(
-                Claim(
+                ClaimTest(
                     **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
                     higher_is_better=data["higher_is_better"],
                 )

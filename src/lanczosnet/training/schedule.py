@@ -9,11 +9,11 @@ from torch import Tensor
 from lanczosnet.training.recipes import Recipe
 
 
-class Dials(NamedTuple):
+class StepHyperparameters(NamedTuple):
     """The numbers of a recipe that change from step to step."""
 
-    rate: float | Tensor  # of learning
-    share: float | Tensor  # of the new weights in their average
+    learning_rate: float | Tensor
+    averaging_share: float | Tensor  # of the new weights in their average
     consistency: float | Tensor = 0.0  # weight of the views' disagreement
 
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.training.engine.devices import exact_products
+from lanczosnet.training.engine.devices import exact_matmul
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     copies: int = 1  # how often the inputs hold the items, one copy after the other; `rows` are those of the first
 
 
-class Examples(Protocol):
+class Loader(Protocol):
     """Items of a data set, on a device.
 
     `is_fixed` says that the shapes of a step depend on the number of its items alone, and on what `shapes` says.
@@ -42,7 +42,7 @@ class Examples(Protocol):
     @property
     def is_fixed(self) -> bool: ...
 
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+    def reordered(self, items: Tensor, batch_size: int) -> Tensor:
         """The same items in the same batches, in the order that costs a step least; on the host where it changes."""
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
@@ -68,18 +68,18 @@ class Examples(Protocol):
     def num_steps(self, num_items: int, batch_size: int) -> int: ...
 
 
-def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Examples:
+def loader_for(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Loader:
     """All data on the device, with whatever the model can compute before it is trained.
 
     `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
     """
-    with exact_products():
+    with exact_matmul():
         if isinstance(data, PackedGraphs):
-            return ManyGraphs(model, data, device)
-        return OneGraph(model, data, device, copies)
+            return GraphLoader(model, data, device)
+        return NodeLoader(model, data, device, copies)
 
 
-class OneGraph:
+class NodeLoader:
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
 
     is_fixed = True
@@ -92,7 +92,7 @@ class OneGraph:
             self.inputs[copies] = prepared(model, together, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
 
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+    def reordered(self, items: Tensor, batch_size: int) -> Tensor:
         return items
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
@@ -125,7 +125,7 @@ class OneGraph:
         return 1
 
 
-class ManyGraphs:
+class GraphLoader:
     """Graphs on the device, with all that does not depend on parameters worked out once where the model can do so.
 
     `blocks` are then all graphs as padded blocks, and a batch is the same rows of its tensors. Else the graphs are
@@ -148,13 +148,13 @@ class ManyGraphs:
     def is_fixed(self) -> bool:
         return self.blocks is not None and self.same_shape
 
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+    def reordered(self, items: Tensor, batch_size: int) -> Tensor:
         """Those that are to share a block half a batch apart, the smallest graph with the largest and so on."""
         if not self._in_pairs:
             return items
         batches = _equal_batches(items.cpu(), batch_size)
-        arranged = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
-        return torch.cat([items[:0].cpu(), *arranged])
+        sorted_batches = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
+        return torch.cat([items[:0].cpu(), *sorted_batches])
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
