@@ -37,7 +37,8 @@ def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
         facts["backends"] = {name: {"implementation": chosen, "why": why} for name, chosen, why in rows}
     print_facts(facts, as_json)
     if not as_json:
-        typer.echo("\n".join(f"  {name:<28}{chosen:<16}{why}" for name, chosen, why in rows))
+        lines = [("operation", "runs as", "why"), *rows]
+        typer.echo("\n".join(f"  {name:<28}{chosen:<16}{why}" for name, chosen, why in lines))
     if failure is not None:
         raise typer.Exit(1) from failure
 

@@ -1,7 +1,7 @@
 """Many small graphs in a few long tensors, and batches of them without a loop.
 
-Nodes of all graphs lie one after another, edges too; pointers say where each graph begins. A batch is a gather, in NumPy
-on the host and in PyTorch on another device (`lanczosnet.backends.arrays`).
+Nodes of all graphs lie one after another, edges too; pointers say where each graph begins. A batch is a gather
+(`lanczosnet.backends.arrays`).
 """
 
 from collections.abc import Iterator, Sequence
