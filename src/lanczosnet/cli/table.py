@@ -32,8 +32,7 @@ def table(
     splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
     variants: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter."),
+        str | None, typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
     settings: Annotated[

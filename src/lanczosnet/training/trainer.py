@@ -17,12 +17,12 @@ from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
-from lanczosnet.training.engine.loaders import Loader, Step
+from lanczosnet.training.engine.loaders import Loader, Share, Step
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.schedule import StepHyperparameters, consistency_weight, learning_rate, mixed_seed
 from lanczosnet.training.state import EpochReport, FitResult, TrainState
-from lanczosnet.training.tasks import Task
+from lanczosnet.training.tasks import Task, mean_of_known
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -35,14 +35,7 @@ class Trainer:
     """One run: its fixed parts and its state."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        loader: Loader,
-        split: Split,
-        task: Task,
-        recipe: Recipe,
-        seed: int,
-        fabric: "Fabric",
+        self, model: nn.Module, loader: Loader, split: Split, task: Task, recipe: Recipe, seed: int, fabric: "Fabric"
     ) -> None:
         _check_restarts(model, recipe)
         self.loader, self.split, self.task, self.recipe = loader, split, task, recipe
@@ -119,8 +112,8 @@ class Trainer:
         return nullcontext() if self.executor is None else self.executor.stream()
 
     def steps(self, items: Tensor) -> Iterator[Step]:
-        process, num_processes = self.fabric.global_rank, self.fabric.world_size
-        return self.loader.steps(items, self.recipe.batch_size, process, num_processes, self.recipe.views)
+        share = Share(self.fabric.global_rank, self.fabric.world_size)
+        return self.loader.steps(items, self.recipe.batch_size, share, self.recipe.views)
 
     def step(self, step: Step, hyperparameters: StepHyperparameters) -> Tensor:
         """Change the weights; the loss before."""
@@ -161,7 +154,7 @@ class Trainer:
     def validate(self) -> Tensor:
         """`[loss, metric...]` of the validation items, on the device."""
         output, y = self._outputs(self.val, self.val_shapes)
-        loss = self.task.losses(output, y).sum() / self.task.known(y).sum().clamp(min=1)
+        loss = mean_of_known(self.task, output, y)
         return torch.cat([loss.double().view(1), self.task.measures(self.task.predicted(output), y)])
 
     @torch.no_grad()

@@ -12,7 +12,7 @@ from lanczosnet.models import MODELS
 from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.engine.loaders import GraphLoader, NodeLoader, loader_for
+from lanczosnet.training.engine.loaders import GraphLoader, NodeLoader, Share, loader_for
 from lanczosnet.training.loop import advance
 from lanczosnet.training.schedule import consistency_weight, learning_rate, mixed_seed
 from lanczosnet.training.state import History
@@ -316,7 +316,7 @@ def test_processes_share_a_batch_without_overlap(data):
     examples = (GraphLoader if task.level == "graph" else NodeLoader)(model, data, CPU)
     items = torch.randperm(9)
     whole = list(examples.steps(items, 4))
-    parts = [list(examples.steps(items, 4, process, 2)) for process in range(2)]
+    parts = [list(examples.steps(items, 4, Share(process, 2))) for process in range(2)]
     for joint, shares in zip(whole, zip(*parts, strict=True), strict=True):
         counts = [int(task.known(share.y).sum()) for share in shares]
         assert sum(counts) == int(task.known(joint.y).sum())
@@ -327,7 +327,7 @@ def test_a_batch_that_does_not_divide_among_processes_is_refused():
     data = packed_molecules(8)
     model = architecture_for(data, task_of(data, torch.arange(6)), "lanczosnet", SMALL).build()
     with pytest.raises(TrainingError, match="multiple of the 2 processes"):
-        next(GraphLoader(model, data, CPU).steps(torch.arange(6), 3, 0, 2))
+        next(GraphLoader(model, data, CPU).steps(torch.arange(6), 3, Share(0, 2)))
 
 
 def test_double_precision_is_that_of_the_weights_too():
