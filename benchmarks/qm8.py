@@ -106,7 +106,7 @@ class Benchmark:
         """Operations, seconds and MiB of an epoch of one seed."""
         trainers = self.trainers(name, 1)
         operations = self._operations(trainers[0])
-        advance(trainers)  # records the step
+        advance(trainers)  # captures the step
         self._forget_memory()
         seconds = self._seconds(lambda: advance(trainers))
         memory = self._memory(lambda: advance(trainers))

@@ -80,7 +80,7 @@ def results(
     store: Store,
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> Iterator[Line]:
-    """A line for each of the runs, all of one cell. Where together they cannot be run at all, each is tried alone."""
+    """A line for each of the runs, all of one cell. If they fail when run at once, each is tried alone."""
     cell = runs[0].cell
     data = _loaded(cell.dataset, tuple(cell.data_options.items()), options.data_dir)
     jobs = [_job(run, data, options, store) for run in runs]

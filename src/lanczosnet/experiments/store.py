@@ -1,9 +1,9 @@
 """Result lines on disk: safe against kills, and against any number of workers that share the folder.
 
 A store `results/table` is the folder `results/table/` and, once it was merged, the file `results/table.jsonl`. Every
-worker appends to a file of its own in the folder, whole lines at a time: nobody waits for a lock, and nothing can be
-interleaved, on a network file system neither. Reading takes all files together. What a worker is at is said by a claim:
-a file that only one process can create, and whose date it renews while it lives.
+worker appends whole lines to a file of its own in the folder: nobody waits for a lock, and nothing can be interleaved,
+not even on a network file system. Reading merges all files. A worker claims a run by a file that only one process can
+create, and renews the file's date while it lives.
 """
 
 import json

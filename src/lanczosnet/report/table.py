@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -146,36 +146,26 @@ class Table:
 
     @classmethod
     def from_records(cls, data: Mapping[str, Any]) -> "Table":
-        records: Sequence[Mapping[str, Any]] = data["cells"]
+        higher = data["higher_is_better"]
         cells, comparisons = {}, {}
-        for record in records:
+        for record in data["cells"]:
             place = tuple(record["row"]), record["column"]
             cell = cells[place] = Measurement(tuple(record["values"]), record["failed"])
-            comparisons[place] = tuple(
-                Comparison(**reference, cell=cell, higher_is_better=data["higher_is_better"])
-                for reference in record["references"]
+            references = record["references"]
+            comparisons[place] = tuple(Comparison(**r, cell=cell, higher_is_better=higher) for r in references)
+        places = {
+            "rows": tuple(dict.fromkeys(row for row, _ in cells)),
+            "columns": tuple(dict.fromkeys(column for _, column in cells)),
+        }
+        claims = tuple(
+            ClaimTest(
+                **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
+                higher_is_better=higher,
             )
-        return cls(
-            title=data["title"],
-            heads=tuple(data["heads"]),
-            rows=tuple(dict.fromkeys(row for row, _ in cells)),
-            columns=tuple(dict.fromkeys(column for _, column in cells)),
-            cells=cells,
-            comparisons=comparisons,
-            digits=data["digits"],
-            higher_is_better=data["higher_is_better"],
-            notes=tuple(data["notes"]),
-            runs=data["runs"],
-            failed=data["failed"],
-            seconds=data["seconds"],
-            claims=tuple(
-                ClaimTest(
-                    **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
-                    higher_is_better=data["higher_is_better"],
-                )
-                for claim in data.get("claims", ())
-            ),
+            for claim in data.get("claims", ())
         )
+        texts = {name: tuple(data[name]) for name in ("heads", "notes")}
+        return cls(**{**data, **texts, **places, "cells": cells, "comparisons": comparisons, "claims": claims})
 
     def names_of(self, row: tuple[str, ...]) -> list[str]:
         """The names of what a row is compared with."""

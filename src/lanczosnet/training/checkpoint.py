@@ -1,7 +1,7 @@
-"""A run in one file, from which it goes on as if it had never stopped.
+"""Checkpoints: the state of a run in one file, from which it resumes bit for bit.
 
-Tensors and the record of epochs lie in one safetensors file, which is replaced whole: a process that is killed at any
-moment leaves the last good one.
+Tensors and history lie in one safetensors file, which is replaced atomically: a process that is killed at any moment
+leaves the last good one.
 """
 
 import json
@@ -106,8 +106,8 @@ class CheckpointFile:
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """In which parts a run that was found is another one. Settings that its version had not yet were switched off, and
-    inputs of which nothing is known are taken for the same."""
+    """The parts in which two runs differ. Settings that an older version lacked count as switched off, and unknown
+    inputs as equal."""
     known = {key: value for key, value in own.items() if key != "inputs" or None not in (value, found.get(key))}
     settings = Recipe().settings() | found.get("recipe", {}) if "recipe" in own else None
     return [key for key in known if own[key] != (settings if key == "recipe" else found.get(key))]

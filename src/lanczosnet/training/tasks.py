@@ -273,7 +273,7 @@ def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[
     return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
-@cache  # a recorded step knows their address alone
+@cache  # a captured step knows only their address
 def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Copied to the device once: a copy in every step would make the host wait."""
     return torch.tensor(values, dtype=dtype, device=device)

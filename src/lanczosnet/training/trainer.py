@@ -1,4 +1,4 @@
-"""One run: its steps, its epochs, and the weights of the best of them.
+"""The steps and epochs of one run, and the weights of its best epoch.
 
 An epoch is queued first and concluded when its numbers have arrived, so that several runs share a GPU: all of them are
 queued, then the host waits once. Whether steps are called or replayed is the executor's business.
@@ -55,7 +55,7 @@ class Trainer:
     def queue_epoch(self) -> Generator[None, None, Tensor]:
         """Train on every training item once, then validate: `[training loss, validation loss, metric...]`.
 
-        It pauses where other runs may queue a step of theirs.
+        The generator pauses where other runs may queue a step of theirs.
         """
         if self.executor is None:
             self.executor = executor_for(self)

@@ -1,8 +1,7 @@
-"""The parameters of a run, and what Adam knows of them, as views of one vector each.
+"""Adam with fused steps: the parameters of a run, and the optimizer's state, are views of one vector each.
 
-A step is then a few large kernels in place of many small ones: one for all small parameters, whose gradients are joined
-before, and one for each large parameter, whose gradient is read where it is. The model and the optimizer look as
-before: their state is kept, loaded and compared by parameter.
+A step is one operation for all small parameters, whose gradients are joined before, and one for each large parameter,
+whose gradient is read in place. Model and optimizer still save, load and compare their state by parameter.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from torch import Tensor, nn
 from lanczosnet.training.engine.adam import Rule, Vectors, adam
 
 ALIGNMENT = 64  # numbers: the products that GPUs do fastest need matrices that begin at a multiple of so many
-LARGE = 2**20  # numbers: to copy a gradient of so many (8 MB to read and write) takes a GPU longer than one more kernel
+LARGE = 2**20  # numbers: copying such a gradient (8 MB to read and write) takes a GPU longer than one more operation
 
 
 class VectorLayout:

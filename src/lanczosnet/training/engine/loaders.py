@@ -1,4 +1,4 @@
-"""Data on the device, and the steps of an epoch as indices into it."""
+"""Loaders: data on the device, and the steps of an epoch as indices into it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
