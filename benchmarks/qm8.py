@@ -30,10 +30,10 @@ from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
 from lanczosnet.training import architecture_for, recipe, task_of
-from lanczosnet.training.engine import loaders as examples
-from lanczosnet.training.engine.concurrent import advance
-from lanczosnet.training.engine.devices import PRECISIONS, fabric_for, order_of, products_of
-from lanczosnet.training.schedule import Dials
+from lanczosnet.training.engine import PRECISIONS, loaders
+from lanczosnet.training.engine.devices import determinism_of, fabric_for, matmul_precision_of
+from lanczosnet.training.loop import advance
+from lanczosnet.training.schedule import StepHyperparameters
 from lanczosnet.training.trainer import Trainer
 
 BATCH_SIZE, WIDTH, NUM_LAYERS = 64, 128, 7
@@ -81,7 +81,7 @@ class Benchmark:
         model, _, variant = name.partition("/")
         architecture = architecture_for(self.graphs, self.task, model, row("qm8", model, variant).options)
         networks = [architecture.build(seed).to(self.device) for seed in range(count)]
-        on_device = examples.examples_of(networks[0], self.graphs, self.device)
+        on_device = loaders.loader_for(networks[0], self.graphs, self.device)
         return [
             Trainer(network, on_device, self.parts, self.task, self.recipe, seed, self.fabric)
             for seed, network in enumerate(networks)
@@ -106,7 +106,7 @@ class Benchmark:
         """Operations, seconds and MiB of an epoch of one seed."""
         trainers = self.trainers(name, 1)
         operations = self._operations(trainers[0])
-        advance(trainers)  # records the step
+        advance(trainers)  # captures the step
         self._forget_memory()
         seconds = self._seconds(lambda: advance(trainers))
         memory = self._memory(lambda: advance(trainers))
@@ -133,10 +133,10 @@ class Benchmark:
         What Triton kernels multiply, such as the messages of GGNN and GPNN, is not seen.
         """
         items = trainer.next_order()[:BATCH_SIZE]
-        (shape,) = trainer.examples.shapes(items, BATCH_SIZE)
-        step = trainer.examples.step(items.to(self.device), shape)
+        (shape,) = trainer.loader.shapes(items, BATCH_SIZE)
+        step = trainer.loader.step(items.to(self.device), shape)
         with FlopCounterMode(display=False) as of_step:
-            trainer.step(step, Dials(0.0, 0.0))
+            trainer.step(step, StepHyperparameters(0.0, 0.0))
         with FlopCounterMode(display=False) as of_validation:
             trainer.validate()
         return of_step.get_total_flops() * trainer.steps_per_epoch + of_validation.get_total_flops()
@@ -193,17 +193,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="trained at once, for the column beside one seed's")
     parser.add_argument("--epochs", type=int, default=3, help="measured; the best counts")
     parser.add_argument("--peer-batches", type=int, default=20, help="of the plain loops; 0 leaves them out")
-    parser.add_argument("--align", type=int, default=examples.ALIGNED_TO, help="numbers that a row is a multiple of")
+    parser.add_argument("--align", type=int, default=loaders.ALIGNED_TO, help="numbers that a row is a multiple of")
     parser.add_argument("--alone", action="store_true", help="a block for every molecule, where training pairs them")
     options = parser.parse_args()
-    examples.ALIGNED_TO, examples.PAIRED = options.align, not options.alone
+    loaders.ALIGNED_TO, loaders.PAIRED = options.align, not options.alone
     if options.device == "cpu":
         torch.set_num_threads(1)
     graphs = load("qm8", data_dir=options.data_dir, tasks=16)
     assert isinstance(graphs, PackedGraphs)
     graphs = graphs if options.molecules is None else some_graphs(graphs, options.molecules)
     fabric = fabric_for(options.device, options.precision)
-    with products_of(fabric):
+    with matmul_precision_of(fabric):
         measure(graphs, fabric, options)
 
 
@@ -212,7 +212,7 @@ def measure(graphs: PackedGraphs, fabric: Fabric, options: argparse.Namespace) -
     num_seeds = options.seeds if options.device == "cuda" else 1
     lines = []
     for name in options.models:
-        with order_of(fabric):
+        with determinism_of(fabric):
             lines.append(benchmark.line(name, num_seeds))
         print(*lines[-1], file=sys.stderr)  # whoever stops it keeps what was measured
     if options.peer_batches:

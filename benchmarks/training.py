@@ -20,8 +20,8 @@ from torch_geometric.loader import DataLoader
 from lanczosnet.experiments import row
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.training import architecture_for, recipe, task_of
-from lanczosnet.training.engine.loaders import examples_of, prepared
-from lanczosnet.training.schedule import Dials
+from lanczosnet.training.engine.loaders import loader_for, prepared
+from lanczosnet.training.schedule import StepHyperparameters
 from lanczosnet.training.trainer import Trainer
 from lanczosnet.transforms import AddRitzPairs
 
@@ -71,7 +71,7 @@ def compare(graphs: PackedGraphs, title: str, device: torch.device, num_batches:
     layer_by_layer = PlainNetwork(plain)
     items = parts.train[: BATCH_SIZE * num_batches]
     trainer = Trainer(
-        model, examples_of(model, graphs, device), parts, task, chosen, 0, Fabric(accelerator=device.type, devices=1)
+        model, loader_for(model, graphs, device), parts, task, chosen, 0, Fabric(accelerator=device.type, devices=1)
     )
     optimizer = torch.optim.Adam(plain.parameters(), lr=chosen.learning_rate)
     raw = [graphs[int(i)] for i in items]
@@ -80,7 +80,7 @@ def compare(graphs: PackedGraphs, title: str, device: torch.device, num_batches:
 
     def ours() -> None:
         for step in trainer.steps(items):
-            trainer.step(step, Dials(chosen.learning_rate, 0.0))
+            trainer.step(step, StepHyperparameters(chosen.learning_rate, 0.0))
 
     def inputs_of(batches) -> Callable[[], None]:
         def prepare_all() -> None:

@@ -7,7 +7,7 @@ import torch
 
 from lanczosnet.training import architecture_for, fit, recipe, task_of
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.engine.loaders import examples_of
+from lanczosnet.training.engine.loaders import loader_for
 from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
@@ -21,7 +21,7 @@ def gradients_and_losses(kind: str) -> dict[str, torch.Tensor]:
     architecture = architecture_for(data, task, "lanczosnet", SMALL | {"dropout": 0.0})
     fabric = fabric_for("cpu")
     model = architecture.build(0)
-    trainer = Trainer(model, examples_of(model, data, fabric.device), parts, task, chosen, 0, fabric)
+    trainer = Trainer(model, loader_for(model, data, fabric.device), parts, task, chosen, 0, fabric)
     fabric.backward(trainer.loss(next(trainer.steps(parts.train))))
     found = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model, reports = architecture.build(0), []

@@ -22,7 +22,7 @@ def sha256_of(path: Path) -> str:
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def atomic_write(target: Path) -> Iterator[Path]:
     """Give a temporary path beside the target; it becomes the target only if the block succeeds."""
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: name a file in it")
@@ -41,7 +41,7 @@ def replacing(target: Path) -> Iterator[Path]:
 def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """In the format that the ending says, PNG without one."""
     path = Path(path)
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         figure.savefig(temporary, format=path.suffix.removeprefix(".") or "png")
 
 

@@ -328,20 +328,32 @@ def test_tensorboard_on_request(tmp_path):
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
-@pytest.mark.parametrize("more", [[], ["--any-order"]])
-def test_the_order_of_additions_is_left_open_on_demand_only(seeds, more, monkeypatch, tmp_path):
+@pytest.mark.parametrize("more", [[], ["--non-deterministic"], ["--any-order"]])
+def test_training_is_deterministic_unless_asked_otherwise(seeds, more, monkeypatch, tmp_path):
     seen = []
     making = devices.fabric_for
 
-    def noted(device="auto", precision="32-true", *, any_order=False):
-        seen.append(any_order)
-        return making(device, precision, any_order=any_order)
+    def noted(device="auto", precision="32-true", *, deterministic=True):
+        seen.append(deterministic)
+        return making(device, precision, deterministic=deterministic)
 
     monkeypatch.setattr(devices, "fabric_for", noted)
-    monkeypatch.setattr(training_seeds, "run_seeds", partial(training_seeds.run_seeds, together=True))
+    monkeypatch.setattr(training_seeds, "run_seeds", partial(training_seeds.run_seeds, concurrent=True))
     monkeypatch.setattr(training_seeds, "fabric_for", noted)
-    invoke("train", "karate", "--split", "1-per-class", *TINY, "--seeds", seeds, "--out", tmp_path / "model", *more)
-    assert seen == [bool(more)]
+    arguments = ["train", "karate", "--split", "1-per-class", *TINY, "--seeds", seeds, "--out", tmp_path / "model"]
+    result = invoke(*arguments, *more)
+    assert seen == [not more]
+    assert ("--any-order is deprecated: use --non-deterministic" in result.stderr) == ("--any-order" in more)
+    assert "--any-order" not in invoke("train", "--help").stdout
+
+
+def test_the_command_line_names_the_options_of_arguments(tmp_path, monkeypatch, capsys):
+    arguments = ["train", "karate", *TINY, "--split", "1-per-class", "--out", str(tmp_path)]
+    invoke(*arguments)
+    monkeypatch.setattr(sys, "argv", ["lanczosnet", *arguments])
+    with pytest.raises(SystemExit, match="1"):
+        main()
+    assert "already holds a model: pass --overwrite, or choose another folder with --out" in capsys.readouterr().err
 
 
 def test_a_diverging_run_ends_with_1_and_keeps_what_it_had(tmp_path, monkeypatch):

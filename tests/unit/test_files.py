@@ -8,13 +8,13 @@ import pytest
 from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
-from lanczosnet.files import replacing, sha256_of, write_figure
+from lanczosnet.files import atomic_write, sha256_of, write_figure
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
     target = tmp_path / "file"
     target.write_text("old")
-    with contextlib.suppress(RuntimeError), replacing(target) as temporary:
+    with contextlib.suppress(RuntimeError), atomic_write(target) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert target.read_text() == "old"
@@ -22,7 +22,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
 
 
 def test_a_file_that_succeeds_replaces_the_old_one(tmp_path):
-    with replacing(tmp_path / "folder" / "file") as temporary:
+    with atomic_write(tmp_path / "folder" / "file") as temporary:
         temporary.write_text("new")
     assert (tmp_path / "folder" / "file").read_text() == "new"
 
@@ -33,7 +33,7 @@ def test_a_file_that_succeeds_replaces_the_old_one(tmp_path):
 def test_a_file_has_the_mode_that_the_umask_gives(tmp_path, mask, mode, writer):
     before = os.umask(mask)
     try:
-        with replacing(tmp_path / "file") as temporary:
+        with atomic_write(tmp_path / "file") as temporary:
             if writer == "ours":
                 temporary.write_text("new")
             else:

@@ -27,6 +27,16 @@ def test_the_old_name_of_load_model_warns() -> None:
         assert lanczosnet.load is lanczosnet.load_model
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("Fitted", "FitResult"), ("Plan", "JobSpec"), ("fit_together", "fit_concurrent")]
+)
+def test_old_names_of_training_warn(old: str, new: str) -> None:
+    from lanczosnet import training
+
+    with pytest.warns(DeprecationWarning, match=f"use lanczosnet.training.{new}"):
+        assert getattr(training, old) is getattr(training, new)
+
+
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Lanczos'"):
         lanczosnet.Lanczos  # noqa: B018

@@ -14,6 +14,7 @@ from lanczosnet.cli.demo import demo
 from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
 from lanczosnet.cli.evaluate import evaluate
+from lanczosnet.cli.options import in_options
 from lanczosnet.cli.predict import predict
 from lanczosnet.cli.spectrum import spectrum
 from lanczosnet.cli.table import table
@@ -57,5 +58,5 @@ def main() -> None:
     except (ValueError, OSError) as error:
         if "--debug" in sys.argv[1:]:
             raise
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {in_options(str(error))}", err=True)
         sys.exit(1)

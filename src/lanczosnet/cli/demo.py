@@ -48,20 +48,19 @@ def demo(
 def _trained(networks: dict[str, str], out: Path, seeds: int) -> dict[str, list[float]]:
     """The test accuracies of every network; each run leaves its model directory."""
     from lanczosnet.cli.options import fabric_for
-    from lanczosnet.cli.train import clear
     from lanczosnet.graphs.progress import progress_bar
-    from lanczosnet.training.job import Plan, prepare, run
+    from lanczosnet.training import JobSpec, prepare, run
 
     accuracies: dict[str, list[float]] = {name: [] for name in networks}
     fabric = fabric_for("cpu")
     with progress_bar("Training", len(networks) * seeds) as advance:
         for name in networks:
             for seed in range(seeds):
-                plan = Plan("digits", name, settings=SETTINGS, split=f"{LABELS}-per-class", split_seed=seed, seed=seed)
-                folder = out / f"{name}-{seed}"
-                clear(folder)
-                fitted = run(prepare(plan), folder, fabric=fabric)
-                accuracies[name].append(100 * fitted.metrics["test"]["accuracy"])
+                spec = JobSpec(
+                    "digits", name, settings=SETTINGS, split=f"{LABELS}-per-class", split_seed=seed, seed=seed
+                )
+                result = run(prepare(spec), out / f"{name}-{seed}", fabric=fabric, overwrite=True)
+                accuracies[name].append(100 * result.metrics["test"]["accuracy"])
                 advance(1)
     return accuracies
 

@@ -20,20 +20,25 @@ def doctor(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     lanczosnet doctor --json
     """
+    from lanczosnet.backends.registry import table
+    from lanczosnet.training.engine.devices import default_device
+
     failure = None
     facts: dict[str, Any] = {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
-    facts |= {"device": _device(), "data": _data(data_dir)}
+    device, description = default_device()
+    facts |= {"device": description, "data": _data(data_dir)}
     try:
         facts["self_test"] = _self_test()
     except Exception as error:  # whatever is broken here is what the user wants to know
         failure = error
         facts["self_test"] = f"failed: {type(error).__name__}: {error}"
-    rows = _backends()
+    rows = table(device)
     if as_json:
         facts["backends"] = {name: {"implementation": chosen, "why": why} for name, chosen, why in rows}
     print_facts(facts, as_json)
     if not as_json:
-        typer.echo("\n".join(f"  {name:<28}{chosen:<16}{why}" for name, chosen, why in rows))
+        lines = [("operation", "runs as", "why"), *rows]
+        typer.echo("\n".join(f"  {name:<28}{chosen:<16}{why}" for name, chosen, why in lines))
     if failure is not None:
         raise typer.Exit(1) from failure
 
@@ -45,23 +50,6 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _device() -> str:
-    import torch
-
-    if torch.cuda.is_available():
-        return f"cuda: {torch.cuda.get_device_name()}"
-    return f"cpu, {torch.get_num_threads()} threads"
-
-
-def _backends() -> list[tuple[str, str, str]]:
-    """Each operation, the implementation that runs here, and why."""
-    import torch
-
-    from lanczosnet.backends.registry import table
-
-    return table("cuda" if torch.cuda.is_available() else "cpu")
-
-
 def _data(data_dir: Path | None) -> str:
     from lanczosnet.graphs.catalogue import CATALOGUE
     from lanczosnet.graphs.directory import data_directory
@@ -71,14 +59,15 @@ def _data(data_dir: Path | None) -> str:
 
 
 def _self_test() -> str:
-    from lanczosnet.training.job import Plan, prepare, run
+    from lanczosnet.training import JobSpec, prepare, run
     from lanczosnet.training.serialization import load_model
 
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         settings = {"epochs": 20, "hidden_channels": 16, "num_steps": 5}
-        run(prepare(Plan("karate", settings=settings, split="1-per-class")), Path(folder))
-        predicted = load_model(folder).predict(prepare(Plan("karate", split="1-per-class")).data)
+        job = prepare(JobSpec("karate", settings=settings, split="1-per-class"))
+        run(job, Path(folder))
+        predicted = load_model(folder).predict(job.data)
     if len(predicted) != 34:
         raise RuntimeError(f"a model of 34 nodes predicted {len(predicted)}")
     return f"ok, {time.perf_counter() - begin:.1f} s"

@@ -52,9 +52,9 @@ def embed(
 
 
 def _write(path: Path, embedding: "np.ndarray") -> None:
-    from lanczosnet.files import replacing
+    from lanczosnet.files import atomic_write
 
-    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+    with atomic_write(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["node", *(f"coordinate_{i + 1}" for i in range(embedding.shape[1]))])
         writer.writerows([node, *row] for node, row in enumerate(embedding.tolist()))

@@ -1,10 +1,16 @@
 """Options that several verbs share."""
 
 import ast
+import shlex
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from lanczosnet.training.engine import DEVICES
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -31,6 +37,35 @@ DataSettings = Annotated[
 ]
 
 
+# How the library's errors name an argument, and the option that sets it.
+OPTION_OF = {
+    "resume=True": "--resume",
+    "overwrite=True": "--overwrite",
+    "another folder": "another folder with --out",
+    "another store": "another store with --out",
+    "pass the new data": "pass the new data with --data",
+}
+
+
+def in_options(message: str) -> str:
+    """An error of the library in the words of the command line."""
+    for argument, option in OPTION_OF.items():
+        message = message.replace(argument, option)
+    return message
+
+
+@contextmanager
+def resumable(where: str = "", without: Collection[str] = (), extra: Collection[str] = ()) -> Iterator[None]:
+    """What is on the disk is whole at any moment: Ctrl-C only has to say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        arguments = [argument for argument in sys.argv[1:] if argument not in without]
+        command = shlex.join(["lanczosnet", *arguments, *extra])
+        typer.echo(f"\nstopped{where}; to go on: {command}", err=True)
+        raise typer.Exit(1) from None
+
+
 def read_settings(texts: list[str] | None) -> dict[str, Any]:
     """`name=value` pairs; values that look like Python numbers, lists or None are read as such."""
     settings: dict[str, Any] = {}
@@ -51,16 +86,16 @@ def _value(text: str) -> Any:
 
 def check_device(device: str) -> None:
     """A wrong name is bad usage; costs nothing."""
-    if device not in ("auto", "cpu", "cuda", "mps"):
-        raise typer.BadParameter(f"{device!r} is none of auto, cpu, cuda, mps", param_hint="--device")
+    if device not in DEVICES:
+        raise typer.BadParameter(f"{device!r} is none of {', '.join(DEVICES)}", param_hint="--device")
 
 
-def fabric_for(device: str, precision: str = "32-true", *, any_order: bool = False) -> "Fabric":
+def fabric_for(device: str, precision: str = "32-true", *, deterministic: bool = True) -> "Fabric":
     """The device of a name."""
     check_device(device)
     from lanczosnet.training.engine.devices import fabric_for as make
 
-    return make(device, precision, any_order=any_order)
+    return make(device, precision, deterministic=deterministic)
 
 
 def device_of(device: str) -> Any:

@@ -173,9 +173,9 @@ def _write_to(out: Path | None, rows: list[Row]) -> None:
     if out is None:
         _write(sys.stdout, rows)
         return
-    from lanczosnet.files import replacing
+    from lanczosnet.files import atomic_write
 
-    with replacing(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
+    with atomic_write(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
         _write(stream, rows)
 
 

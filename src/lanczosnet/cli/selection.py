@@ -11,7 +11,7 @@ from lanczosnet.training.recipes import check_name
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Grid
     from lanczosnet.experiments.store import Line
-    from lanczosnet.experiments.tables.spec import Layout
+    from lanczosnet.experiments.tables.spec import TableSpec
 
 # The options that a table alone has.
 TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules", "variants"), "ablation": ("molecules",)}
@@ -66,26 +66,25 @@ class Selection:
         return f"{self.table}-{kind}{self.recipe or 'paper'}"
 
     def grid(self, precision: str) -> "Grid":
-        from lanczosnet.experiments.tables import citation, molecules
+        from lanczosnet.experiments.tables import ablation_grid, citation_grid, qm8_grid
 
-        make = {"citation": citation.grid, "qm8": molecules.qm8_grid, "ablation": molecules.ablation_grid}[self.table]
+        make = {"citation": citation_grid, "qm8": qm8_grid, "ablation": ablation_grid}[self.table]
         grid: Grid = make(  # type: ignore[operator]
             recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
         )
         _check_options(self.options, {cell.model for cell in grid.cells})
         return grid.with_options(self.options, self.data_options, precision)
 
-    def layout(self, recipe: str) -> "Layout":
-        from lanczosnet.experiments.tables import citation, molecules
+    def spec(self, recipe: str) -> "TableSpec":
+        from lanczosnet.experiments.tables import ablation_spec, citation_spec, qm8_spec
 
-        make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
-        return make[self.table](recipe)
+        return {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec}[self.table](recipe)
 
     def pick(self, lines: "list[Line]") -> "list[Line]":
         """Those of the lines that are of this part of the table; what was not named is not asked for."""
         from lanczosnet.experiments.grid import TITLES, chosen
         from lanczosnet.experiments.store import select
-        from lanczosnet.experiments.tables.citation import DATASETS, places_of, split_name
+        from lanczosnet.experiments.tables.citation_table import DATASETS, places_of, split_name
 
         datasets, splits, protocol = (self.own.get(option) for option in ("datasets", "splits", "protocol"))
         found = select(
@@ -133,7 +132,7 @@ def _names(text: str | None) -> list[str] | None:
 
 def _seeds(table: str, text: str | None) -> list[int] | None:
     """`3` is the first three of the table's seeds, `3,5` are these."""
-    from lanczosnet.experiments.tables.molecules import SEEDS
+    from lanczosnet.experiments.tables.qm8_tables import SEEDS
 
     if text is None:
         return None

@@ -1,17 +1,13 @@
 """`lanczosnet table`: the paper's tables, run, resumed, merged, and printed beside the published numbers."""
 
 import json
-import shlex
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device, resumable
 from lanczosnet.cli.printing import print_rows
 from lanczosnet.cli.selection import Selection, share
 
@@ -36,8 +32,7 @@ def table(
     splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
     variants: Annotated[
-        str | None,
-        typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter."),
+        str | None, typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
     settings: Annotated[
@@ -131,10 +126,10 @@ def table(
     else:
         check_device(device)
         grid = share(selection.grid(precision), shard)
-        how = {"device": device, "data_dir": data_dir, "together": together}
-        how |= {"keep_models": save_best is not None}
-        with _told_how_to_go_on(store):
-            is_whole = _run(grid, store, how, workers, retry_failed, quiet=as_json)
+        run_options = {"device": device, "data_dir": data_dir, "concurrent": together}
+        run_options |= {"keep_models": save_best is not None}
+        with resumable(where=f", finished runs are in {store}"):
+            is_whole = _run(grid, store, run_options, workers, retry_failed, quiet=as_json)
         lines = _lines_of(grid, store)
         _draw(selection, lines, figure)
         if save_best is not None:
@@ -182,7 +177,7 @@ def _picked(selection: Selection, sources: list[Path]) -> "list[Line]":
 
 def _list(grid: "Grid", path: Path, as_json: bool) -> None:
     from lanczosnet.cli.watch_grid import described
-    from lanczosnet.experiments.progress import pending_of, status
+    from lanczosnet.experiments.status import pending_of, status
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
@@ -204,30 +199,30 @@ def _list(grid: "Grid", path: Path, as_json: bool) -> None:
 def _run(grid: "Grid", path: Path, options: dict[str, Any], workers: int, retry_failed: bool, *, quiet: bool) -> bool:
     """Do what is to be done; whether no worker died."""
     from lanczosnet.cli.watch_grid import watching_grid
-    from lanczosnet.experiments.progress import pending_of, status
+    from lanczosnet.experiments.status import pending_of, status
     from lanczosnet.experiments.store import Store
 
     retry_before = datetime.now(UTC).isoformat() if retry_failed else ""
     store = Store(path)
     if not pending_of(grid.runs, store, retry_before):
         return True
-    from lanczosnet.experiments.runner import How, work  # loads torch
+    from lanczosnet.experiments.runner import RunOptions, work  # loads torch
 
-    how = How(**options, retry_before=retry_before)
+    run_options = RunOptions(**options, retry_before=retry_before)
     with watching_grid(lambda: status(grid, store, workers, retry_before), quiet=quiet) as watch:
         if workers == 1:
-            work(grid, store, how, on_change=watch.changed, on_epoch=watch.epoch)
+            work(grid, store, run_options, on_change=watch.changed, on_epoch=watch.epoch)
             return True
         from lanczosnet.experiments.workers import work_in_processes
 
-        codes = work_in_processes(grid, path, how, workers, watch.changed)
+        codes = work_in_processes(grid, path, run_options, workers, watch.changed)
         watch.changed()
         return not any(codes)
 
 
 def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: bool, is_whole: bool) -> None:
     """Print what there is, and say what is missing or failed."""
-    from lanczosnet.experiments.progress import status
+    from lanczosnet.experiments.status import status
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
@@ -258,10 +253,10 @@ def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
     """Of the runs that are in the table."""
     if path is None:
         return
-    from lanczosnet.experiments.tables.molecules import curve_names
+    from lanczosnet.experiments.tables.qm8_tables import curve_names
     from lanczosnet.report.curves import draw_curves
 
-    shown = selection.layout(_recipe_of(lines)).used(lines)
+    shown = selection.spec(_recipe_of(lines)).used(lines)
     count = draw_curves(shown, curve_names(selection.table), path)
     typer.echo(f"learning curves of {count} runs in {path}", err=True)
 
@@ -282,21 +277,10 @@ def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) 
     if form == LINES:
         typer.echo("".join(as_text(line) for line in sorted(lines, key=lambda line: line["key"])), nl=False)
         return
-    shown = Table.from_records(selection.layout(_recipe_of(lines)).filled(lines))
+    shown = Table.from_records(selection.spec(_recipe_of(lines)).filled(lines))
     if as_json:
         facts = {"title": shown.title, "notes": shown.notes, "runs": shown.runs, "failed": shown.failed}
         facts |= {"conclusions": shown.conclusions()} if shown.claims else {}
         typer.echo(json.dumps(facts | {"seconds": shown.seconds, "cells": as_rows(shown)}, indent=2))
     else:
         typer.echo(render(shown, form), nl=False)
-
-
-@contextmanager
-def _told_how_to_go_on(path: Path) -> Iterator[None]:
-    """What is finished is on the disk at any moment; Ctrl-C only has to say so."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        command = shlex.join(["lanczosnet", *sys.argv[1:]])
-        typer.echo(f"\nstopped; finished runs are in {path}. To go on: {command}", err=True)
-        raise typer.Exit(1) from None

@@ -1,7 +1,5 @@
 """`lanczosnet train`: from data to a model directory."""
 
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +17,14 @@ from lanczosnet.cli.options import (
     check_device,
     fabric_for,
     read_settings,
+    resumable,
 )
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-    from lanczosnet.training import EpochReport, Fitted
-    from lanczosnet.training.job import Plan, Prepared
+    from lanczosnet.training import EpochReport, FitResult, Job
 
 
 def train(
@@ -45,9 +43,10 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
-    any_order: Annotated[
-        bool, typer.Option("--any-order", help="On a GPU: faster, but a seed no longer determines the result.")
+    non_deterministic: Annotated[
+        bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
+    any_order: Annotated[bool, typer.Option("--any-order", hidden=True)] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,
@@ -66,11 +65,11 @@ def train(
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
+    from lanczosnet.training import JobSpec, prepare
     from lanczosnet.training.engine.devices import check_available
-    from lanczosnet.training.job import Plan, prepare
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
-    plan = Plan(
+    spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
@@ -81,36 +80,33 @@ def train(
         split_seed=split_seed,
         seed=seed,
     )
-    folders = [folder] if seeds == 1 else [folder / f"seed-{s}" for s in range(seed, seed + seeds)]
-    how = {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    if any_order:
+        typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)
+    deterministic = not (non_deterministic or any_order)
+    options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds}
     check_device(device)
     check_available(device, precision)
-    prepared = prepare(plan, data_dir)
-    if overwrite and not resume:
-        prepared.architecture.build(seed)  # whatever is wrong with the plan is noticed before a model is gone
-        for each in folders:
-            clear(each)
-    if seeds > 1:
-        with _told_how_to_resume():
-            where = {"device": device, "precision": precision, "any_order": any_order, "data_dir": data_dir}
-            _train_seeds(prepared, seeds, folder, as_json, **where, **how)
-        return
-    fabric = fabric_for(device, precision, any_order=any_order)
-    with _told_how_to_resume():
-        fitted = _fitted(prepared, folder, fabric, quiet=as_json, tensorboard=tensorboard, **how)
-    if fabric.is_global_zero:
-        _show(plan, folder, fitted, as_json)
+    job = prepare(spec, data_dir)
+    with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
+        if seeds > 1:
+            options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
+            _train_seeds(job, seeds, folder, as_json, **options)
+        else:
+            fabric = fabric_for(device, precision, deterministic=deterministic)
+            result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
+            if fabric.is_global_zero:
+                _show(seed, folder, result, as_json)
 
 
-def _fitted(
-    prepared: "Prepared", folder: Path, fabric: "Fabric", *, quiet: bool, tensorboard: bool, **how: Any
-) -> "Fitted":
+def _trained(
+    job: "Job", folder: Path, fabric: "Fabric", *, quiet: bool, tensorboard: bool, **options: Any
+) -> "FitResult":
     from lanczosnet.cli.watch import watching
-    from lanczosnet.training.job import run
+    from lanczosnet.training import run
 
     is_first = fabric.is_global_zero
     with (
-        watching(prepared.recipe.epochs, prepared.task.metric, quiet=quiet or not is_first) as show,
+        watching(job.recipe.epochs, job.task.metric, quiet=quiet or not is_first) as show,
         _tensorboard(folder if tensorboard and is_first else None) as log,
     ):
 
@@ -118,50 +114,26 @@ def _fitted(
             show(report)
             log(report)
 
-        return run(prepared, folder, fabric=fabric, on_epoch=on_epoch, **how)
+        return run(job, folder, fabric=fabric, on_epoch=on_epoch, **options)
 
 
-def _train_seeds(prepared: "Prepared", count: int, folder: Path, as_json: bool, **how: Any) -> None:
-    """All seeds; at the end every one's outcome, and mean and deviation."""
+def _train_seeds(job: "Job", count: int, folder: Path, as_json: bool, **options: Any) -> None:
+    """Train all seeds, and print every one's result with mean and deviation."""
     import statistics
 
     from lanczosnet.graphs.progress import progress_bar
-    from lanczosnet.training.seeds import run_seeds
+    from lanczosnet.training import run_seeds
 
-    first = prepared.plan.seed
+    first = job.spec.seed
     seeds = range(first, first + count)
     with progress_bar(f"Training {count} seeds", count) as advance:
-        outcomes = run_seeds(prepared.plan, seeds, folder, prepared=prepared, on_progress=advance, **how)
+        results = run_seeds(job.spec, seeds, folder, job=job, on_progress=advance, **options)
     facts: dict[str, Any] = {"model": str(folder), "seeds": list(seeds)}
-    for name in outcomes[0].metrics["test"]:
-        values = [fitted.metrics["test"][name] for fitted in outcomes]
+    for name in results[0].metrics["test"]:
+        values = [result.metrics["test"][name] for result in results]
         facts |= {f"test_{name}": values, f"mean_{name}": statistics.mean(values)}
         facts |= {f"deviation_{name}": statistics.stdev(values)}
     print_facts(facts, as_json)
-
-
-@contextmanager
-def _told_how_to_resume() -> Iterator[None]:
-    """The checkpoint on the disk is whole at any moment; Ctrl-C only has to say how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo(f"\nstopped; to go on: {_resume_command()}", err=True)
-        raise typer.Exit(1) from None
-
-
-def _resume_command() -> str:
-    arguments = [argument for argument in sys.argv[1:] if argument not in ("--resume", "--overwrite")]
-    return shlex.join(["lanczosnet", *arguments, "--resume"])
-
-
-def clear(folder: Path) -> None:
-    """Remove the files of an earlier run, and nothing else."""
-    from lanczosnet.training.job import CHECKPOINT, METRICS
-    from lanczosnet.training.serialization import CONFIG, WEIGHTS
-
-    for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT):
-        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -183,10 +155,10 @@ def _tensorboard(folder: Path | None) -> Iterator[Callable[["EpochReport"], None
         yield log
 
 
-def _show(plan: "Plan", folder: Path, fitted: "Fitted", as_json: bool) -> None:
-    facts: dict[str, Any] = {"model": str(folder), "seed": plan.seed}
-    facts |= {"best_epoch": fitted.best_epoch, "epochs": fitted.epochs, "stopped": fitted.stopped}
-    facts |= fitted.metrics if as_json else {part: _rounded(values) for part, values in fitted.metrics.items()}
+def _show(seed: int, folder: Path, result: "FitResult", as_json: bool) -> None:
+    facts: dict[str, Any] = {"model": str(folder), "seed": seed}
+    facts |= {"best_epoch": result.best_epoch, "epochs": result.epochs, "stopped": result.stopped}
+    facts |= result.metrics if as_json else {part: _rounded(values) for part, values in result.metrics.items()}
     print_facts(facts, as_json)
 
 

@@ -9,7 +9,7 @@ from lanczosnet.report.table import duration
 
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Cell
-    from lanczosnet.experiments.progress import Status
+    from lanczosnet.experiments.status import Status
     from lanczosnet.training import EpochReport
 
 SECONDS_BETWEEN_LINES = 2.0

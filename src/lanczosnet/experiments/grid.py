@@ -8,9 +8,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lanczosnet.training.recipes import Recipe
+
+if TYPE_CHECKING:
+    from lanczosnet.training.job import JobSpec
 
 # In the order of the paper's tables.
 TITLES = {
@@ -107,6 +110,23 @@ class Run:
     cell: Cell
     seed: int
     key: str
+
+    def spec(self) -> "JobSpec":
+        """The training that gives its result."""
+        from lanczosnet.training.job import JobSpec  # loads torch
+
+        cell = self.cell
+        return JobSpec(
+            source=cell.dataset,
+            model=cell.model,
+            recipe=cell.recipe,
+            settings={**cell.settings, **cell.options},
+            data_options=dict(cell.data_options),
+            split=cell.split,
+            fraction=cell.fraction,
+            split_seed=cell.seed_of_split(self.seed) or 0,
+            seed=self.seed,
+        )
 
 
 @dataclass(frozen=True, eq=False)

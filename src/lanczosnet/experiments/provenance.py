@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, hardware, the commit of the source."""
+"""Where a result comes from: versions, and the commit of the source."""
 
 import os
 import platform
@@ -18,15 +18,6 @@ def versions() -> dict[str, str]:
 
     packages = {module.__name__: str(module.__version__) for module in (lanczosnet, torch, torch_geometric, numpy)}
     return packages | {"python": platform.python_version()}
-
-
-def hardware(device: str) -> str:
-    """The device's name."""
-    if device == "cuda":
-        import torch
-
-        return torch.cuda.get_device_name()
-    return f"{device} ({platform.machine()})"
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -12,15 +12,16 @@ import torch
 from torch_geometric.data import Data
 
 from lanczosnet.experiments.grid import Cell, Grid, Run
-from lanczosnet.experiments.progress import pending_of
-from lanczosnet.experiments.provenance import commit, hardware, versions
+from lanczosnet.experiments.provenance import commit, versions
+from lanczosnet.experiments.status import pending_of
 from lanczosnet.experiments.store import Line, Store
-from lanczosnet.graphs import PackedGraphs, load, pack, split
-from lanczosnet.training import EpochReport, Fitted, Outcome, Recipe, Trial, architecture_for, fit_together, task_of
+from lanczosnet.graphs import PackedGraphs, load, pack
+from lanczosnet.training import EpochReport, Outcome
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.job import Plan, Prepared, about
-from lanczosnet.training.serialization import save
+from lanczosnet.training.engine.concurrent import side_by_side
+from lanczosnet.training.engine.devices import fabric_for, hardware
+from lanczosnet.training.errors import ArchitectureError
+from lanczosnet.training.job import Job, Outputs, job_of, run_jobs
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -30,12 +31,12 @@ KEPT = ("targets", "units", "task", "atom_types", "edge_types")  # what is known
 
 
 @dataclass(frozen=True)
-class How:
-    """How a grid is worked on; none of it changes a result by more than rounding."""
+class RunOptions:
+    """Where and how a grid is run; none of it changes a result by more than rounding."""
 
     device: str = "auto"
     data_dir: Path | None = None
-    together: int = 10  # seeds of one cell that a GPU trains at once
+    concurrent: int = 10  # seeds of one cell that a GPU trains at once
     keep_models: bool = False  # leave a model directory of every run in the store
     retry_before: str = ""  # failures that are older, by their time of day, are tried again
 
@@ -43,24 +44,24 @@ class How:
 def work(
     grid: Grid,
     store: Store,
-    how: How,
+    options: RunOptions,
     *,
     on_change: Callable[[], None] = lambda: None,
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> None:
     """Do every run of the grid that is neither done nor another worker's; each line is on the disk at once."""
-    fabrics = {precision: fabric_for(how.device, precision) for precision in {c.precision for c in grid.cells}}
-    on_gpu = any(fabric.device.type == "cuda" for fabric in fabrics.values())
-    for runs in _groups(grid, how.together if on_gpu else 1):
+    fabrics = {precision: fabric_for(options.device, precision) for precision in {c.precision for c in grid.cells}}
+    size = options.concurrent if any(map(side_by_side, fabrics.values())) else 1
+    for runs in _groups(grid, size):
         fabric = fabrics[runs[0].cell.precision]
-        pending = pending_of(runs, store, how.retry_before)
+        pending = pending_of(runs, store, options.retry_before)
         if not pending:
             continue
         with store.claiming(run.key for run in pending) as keys:
             # Once more: another worker may have finished between the look and the claim.
-            mine = pending_of([run for run in pending if run.key in keys], store, how.retry_before)
+            mine = pending_of([run for run in pending if run.key in keys], store, options.retry_before)
             on_change()
-            for line in results(mine, fabric, how, store, on_epoch) if mine else ():
+            for line in results(mine, fabric, options, store, on_epoch) if mine else ():
                 store.append(line)
                 _checkpoint(store.checkpoints, line["key"]).path.unlink(missing_ok=True)
         on_change()
@@ -75,34 +76,31 @@ def _groups(grid: Grid, size: int) -> Iterator[list[Run]]:
 def results(
     runs: Sequence[Run],
     fabric: "Fabric",
-    how: How,
+    options: RunOptions,
     store: Store,
     on_epoch: Callable[[Cell, EpochReport], None] = lambda cell, report: None,
 ) -> Iterator[Line]:
-    """A line for each of the runs, all of one cell. Where together they cannot be run at all, each is tried alone."""
+    """A line for each of the runs, all of one cell. If they fail when run at once, each is tried alone."""
     cell = runs[0].cell
-    data = _loaded(cell.dataset, tuple(cell.data_options.items()), how.data_dir)
-    recipe = Recipe(**cell.settings)
-    trials = [_trial(run, data, recipe, store.checkpoints) for run in runs]
+    data = _loaded(cell.dataset, tuple(cell.data_options.items()), options.data_dir)
+    jobs = [_job(run, data, options, store) for run in runs]
     begin = time.perf_counter()
     try:
-        outcomes = fit_together(
-            trials, data, recipe, fabric=fabric, on_epoch=lambda place, report: on_epoch(cell, report)
-        )
+        outcomes = run_jobs(jobs, fabric, on_epoch=lambda place, report: on_epoch(cell, report))
+    except ArchitectureError:
+        raise  # of every run of the cell
     except Exception as error:  # whatever ends a run is its result, and says so in the table
         if isinstance(error, torch.AcceleratorError) and _is_broken(fabric.device):
             raise  # no run's result: the device serves this process no more, and others may go on
         if len(runs) > 1:
             for run in runs:
-                yield from results([run], fabric, how, store, on_epoch)
+                yield from results([run], fabric, options, store, on_epoch)
             return
-        yield _line(runs[0], trials[0], fabric, how, time.perf_counter() - begin) | _failure(error)
+        yield _line(runs[0], jobs[0], fabric, time.perf_counter() - begin) | _failure(error)
         return
-    for run, trial, outcome in zip(runs, trials, outcomes, strict=True):
+    for run, job, outcome in zip(runs, jobs, outcomes, strict=True):
         measured = _failure(outcome.error) if outcome.error else _measured(outcome, data)
-        if how.keep_models and outcome.fitted and not outcome.error:
-            _save(store.models / run.key, run, trial, outcome.fitted, data, recipe)
-        yield _line(run, trial, fabric, how, outcome.seconds) | measured
+        yield _line(run, job, fabric, outcome.seconds) | measured
 
 
 def _is_broken(device: torch.device) -> bool:
@@ -118,32 +116,27 @@ def _failure(error: Exception) -> dict[str, str]:
     return {"error": " ".join(f"{type(error).__name__}: {error}".split())}
 
 
-def _trial(run: Run, data: Data | PackedGraphs, recipe: Recipe, checkpoints: Path) -> Trial:
-    """The network's first weights and everything random after them come from the seed, as does the split.
-
-    Runs on many graphs are long, and go on from a checkpoint after a kill; those on one graph begin again.
-    """
-    cell = run.cell
-    parts = split(data, cell.split, fraction=cell.fraction, seed=cell.seed_of_split(run.seed) or 0)
-    task = task_of(data, parts.train, regression_loss=recipe.regression_loss)
-    model = architecture_for(data, task, cell.model, cell.options).build(run.seed)
-    checkpoint = _checkpoint(checkpoints, run.key) if isinstance(data, PackedGraphs) else None
-    return Trial(model, parts, task, run.seed, checkpoint)
+def _job(run: Run, data: Data | PackedGraphs, options: RunOptions, store: Store) -> Job:
+    """Runs on many graphs are long, and go on from a checkpoint after a kill; those on one graph begin again."""
+    model = store.models / run.key if options.keep_models else None
+    checkpoint = _checkpoint(store.checkpoints, run.key) if isinstance(data, PackedGraphs) else None
+    outputs = Outputs(model=model, checkpoint=checkpoint, keeps_checkpoint=True)
+    return replace(job_of(run.spec(), data), outputs=outputs)
 
 
 def _checkpoint(folder: Path, key: str) -> CheckpointFile:
     return CheckpointFile(folder / f"{key}.safetensors", {"run": key}, CHECKPOINT_SECONDS)
 
 
-def _line(run: Run, trial: Trial, fabric: "Fabric", how: How, seconds: float) -> Line:
+def _line(run: Run, job: Job, fabric: "Fabric", seconds: float) -> Line:
     return {
         "key": run.key,
         **run.cell.facts(),
-        "split_hash": trial.split.hash,
-        "split_seed": trial.split.seed,
+        "split_hash": job.split.hash,
+        "split_seed": job.split.seed,
         "seed": run.seed,
         "seconds": round(seconds, 3),
-        "hardware": hardware(fabric.device.type),
+        "hardware": hardware(fabric.device),
         "versions": versions(),
         "commit": commit(),
         "finished_at": datetime.now(UTC).isoformat(timespec="microseconds"),
@@ -162,24 +155,6 @@ def _measured(outcome: Outcome, data: Data | PackedGraphs) -> dict[str, Any]:
         # The thousands of short runs on one graph would make long files of them.
         **({"curves": _rounded(outcome.curves)} if isinstance(data, PackedGraphs) else {}),
     }
-
-
-def _save(folder: Path, run: Run, trial: Trial, fitted: Fitted, data: Data | PackedGraphs, recipe: Recipe) -> None:
-    """The model directory of a run, as `lanczosnet train` would leave it."""
-    cell = run.cell
-    plan = Plan(
-        source=cell.dataset,
-        model=cell.model,
-        recipe=cell.recipe,
-        data_options=dict(cell.data_options),
-        split=cell.split,
-        fraction=cell.fraction,
-        split_seed=trial.split.seed or 0,
-        seed=run.seed,
-    )
-    architecture = architecture_for(data, trial.task, cell.model, cell.options)
-    prepared = Prepared(plan, data, trial.split, trial.task, recipe, architecture)
-    save(folder, trial.model, architecture, trial.task, about(prepared, fitted))
 
 
 def _rounded(curves: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:

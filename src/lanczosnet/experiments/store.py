@@ -1,9 +1,9 @@
 """Result lines on disk: safe against kills, and against any number of workers that share the folder.
 
 A store `results/table` is the folder `results/table/` and, once it was merged, the file `results/table.jsonl`. Every
-worker appends to a file of its own in the folder, whole lines at a time: nobody waits for a lock, and nothing can be
-interleaved, on a network file system neither. Reading takes all files together. What a worker is at is said by a claim:
-a file that only one process can create, and whose date it renews while it lives.
+worker appends whole lines to a file of its own in the folder: nobody waits for a lock, and nothing can be interleaved,
+not even on a network file system. Reading merges all files. A worker claims a run by a file that only one process can
+create, and renews the file's date while it lives.
 """
 
 import json
@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.files import replacing
+from lanczosnet.files import atomic_write
 
 Line = dict[str, Any]
 
@@ -91,7 +91,7 @@ class Store:
             raise StoreError(f"{len(alive)} runs of {self.folder} are under way: merge when their workers are done")
         parts = [path for path in self.folder.glob("*.jsonl") if _is_over(path)]
         lines = best_of([line for store in (self, *others) for line in store.lines().values()])
-        with replacing(self.file) as temporary:
+        with atomic_write(self.file) as temporary:
             temporary.write_text("".join(map(as_text, sorted(lines.values(), key=_order))), encoding="utf-8")
         for path in (*parts, *self._claims.glob("*"), *self.folder.glob(".*.tmp")):  # of workers that were killed
             path.unlink()
@@ -150,7 +150,7 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool
     kept = [line for line in lines if "error" not in line and (store.models / line["key"]).is_dir()]
     if not kept:
         raise StoreError(
-            f"{store.folder} has kept none of these models: runs that are done are not run again. Use --out"
+            f"{store.folder} has kept none of these models: runs that are done are not run again. Use another store"
         )
     best = min(kept, key=lambda line: (line["metrics"]["val"]["mae"], line["key"]))
     if halved:
@@ -160,7 +160,7 @@ def save_best(lines: Iterable[Line], store: Store, folder: Path, *, halved: bool
         return best
     # config.json, without which a folder holds no model, comes last.
     for file in sorted((store.models / best["key"]).iterdir(), reverse=True):
-        with replacing(folder / file.name) as temporary:
+        with atomic_write(folder / file.name) as temporary:
             shutil.copyfile(file, temporary)
     return best
 

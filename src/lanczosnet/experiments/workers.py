@@ -2,24 +2,24 @@
 
 import multiprocessing
 import multiprocessing.connection
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 from lanczosnet.experiments.grid import Grid
-from lanczosnet.experiments.runner import How, work
+from lanczosnet.experiments.runner import RunOptions, work
 from lanczosnet.experiments.store import Store
+from lanczosnet.training.seeds import begin_worker, num_cores
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
 
-def work_in_processes(grid: Grid, path: Path, how: How, workers: int, on_look: Callable[[], None]) -> list[int]:
+def work_in_processes(
+    grid: Grid, path: Path, options: RunOptions, workers: int, on_look: Callable[[], None]
+) -> list[int]:
     """The exit codes of all workers, once they are done; `on_look` is called now and then meanwhile."""
     context = multiprocessing.get_context("spawn")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(1, cores // workers)
-    processes = [context.Process(target=_work, args=(grid, path, how, threads), daemon=True) for _ in range(workers)]
+    arguments = (grid, path, options, max(1, num_cores() // workers))
+    processes = [context.Process(target=_work, args=arguments, daemon=True) for _ in range(workers)]
     try:
         for process in processes:
             process.start()
@@ -37,9 +37,6 @@ def work_in_processes(grid: Grid, path: Path, how: How, workers: int, on_look: C
     return [process.exitcode or 0 for process in processes]
 
 
-def _work(grid: Grid, path: Path, how: How, threads: int) -> None:
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
-    torch.set_num_threads(threads)
-    work(grid, Store(path), how)
+def _work(grid: Grid, path: Path, options: RunOptions, threads: int) -> None:
+    begin_worker(threads)
+    work(grid, Store(path), options)

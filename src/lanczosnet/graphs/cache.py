@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanczosnet.files import replacing
+from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 
 Content = tuple[dict[str, np.ndarray], dict[str, Any]]  # arrays, and what they were made from
@@ -22,7 +22,7 @@ def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any
     from safetensors.numpy import save as serialized
 
     header = {"format": FORMAT, "version": VERSION, "origin": origin, "content": _digest(arrays)}
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(serialized(arrays, {"lanczosnet": json.dumps(header)}))
 
 

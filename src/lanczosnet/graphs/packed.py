@@ -1,7 +1,7 @@
 """Many small graphs in a few long tensors, and batches of them without a loop.
 
-Nodes of all graphs lie one after another, edges too; pointers say where each graph begins. A batch is a gather. On the
-host the gather is done by NumPy, whose calls cost a third of PyTorch's at these sizes; on another device by PyTorch.
+Nodes of all graphs lie one after another, edges too; pointers say where each graph begins. A batch is a gather
+(`lanczosnet.backends.arrays`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from lanczosnet.backends.arrays import arrays_for
 from lanczosnet.graphs.errors import DataError
 
 CHUNK = 32  # batches gathered at once while iterating
@@ -175,7 +175,7 @@ class PackedGraphs(Sequence[Data]):
     @cached_property
     def _arrays(self) -> tuple[Any, dict[str, Any]]:
         """The array functions for this device, and all tensors as its arrays."""
-        xp = _OnHost() if self.device.type == "cpu" else _OnDevice(self.device)
+        xp = arrays_for(self.device)
         tensors = {
             "node_begin": self.node_ptr[:-1],
             "node_count": self.node_ptr.diff(),
@@ -245,54 +245,6 @@ def _ranges(xp: Any, begin: Any, count: Any, graphs: Any) -> tuple[Any, Any, Any
     rows = xp.repeat(xp.take(begin, graphs) - pointers[:-1], lengths)
     rows += xp.arange(len(rows))
     return rows, pointers, lengths
-
-
-class _OnHost:
-    """The array functions of a gather, in NumPy."""
-
-    take = staticmethod(lambda values, rows: values.take(rows, axis=0))
-    repeat = staticmethod(lambda values, counts: values.repeat(counts))
-    arange = staticmethod(np.arange)
-    tensor = staticmethod(torch.from_numpy)
-
-    @staticmethod
-    def array(tensor: Tensor) -> np.ndarray:
-        return tensor.numpy()
-
-    @staticmethod
-    def pointers(lengths: np.ndarray) -> np.ndarray:
-        pointers = np.zeros(len(lengths) + 1, dtype=np.int64)
-        lengths.cumsum(out=pointers[1:])
-        return pointers
-
-    @staticmethod
-    def transposed_sum(rows: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        return np.add(rows.T, offset, order="C")
-
-
-class _OnDevice:
-    """The array functions of a gather, in PyTorch."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    take = staticmethod(lambda values, rows: values.index_select(0, rows))
-    repeat = staticmethod(torch.repeat_interleave)
-    tensor = staticmethod(lambda values: values)
-
-    def arange(self, count: int) -> Tensor:
-        return torch.arange(count, device=self.device)
-
-    def array(self, tensor: Tensor) -> Tensor:
-        return tensor.to(self.device)
-
-    @staticmethod
-    def pointers(lengths: Tensor) -> Tensor:
-        return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-
-    @staticmethod
-    def transposed_sum(rows: Tensor, offset: Tensor) -> Tensor:
-        return (rows.t() + offset).contiguous()
 
 
 _BLANK = Batch()

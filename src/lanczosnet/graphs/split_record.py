@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lanczosnet.files import replacing
+from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 
 PARTS = ("train", "val", "test")
@@ -45,7 +45,7 @@ class Split:
 
     def save(self, path: str | Path) -> None:
         """Write the split as JSON."""
-        with replacing(Path(path)) as temporary:
+        with atomic_write(Path(path)) as temporary:
             temporary.write_text(self._canonical() + "\n", encoding="utf-8")
 
     @classmethod

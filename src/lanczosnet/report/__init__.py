@@ -1,6 +1,6 @@
 """Plain records of results -> tables beside the published numbers. Reads no model and loads no torch."""
 
 from lanczosnet.report.formats import FORMATS, render
-from lanczosnet.report.table import Cell, Comparison, Table
+from lanczosnet.report.table import Comparison, Measurement, Table
 
-__all__ = ["FORMATS", "Cell", "Comparison", "Table", "render"]
+__all__ = ["FORMATS", "Comparison", "Measurement", "Table", "render"]

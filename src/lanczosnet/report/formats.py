@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from lanczosnet.report.table import Cell, Comparison, Table
+from lanczosnet.report.table import Comparison, Measurement, Table
 
 PLUS_MINUS = "±"
 
@@ -34,7 +34,7 @@ def as_rows(table: Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _facts(comparison: Comparison | None, cell: Cell) -> dict[str, Any]:
+def _facts(comparison: Comparison | None, cell: Measurement) -> dict[str, Any]:
     names = ("compared_with", "their_mean", "their_deviation", "their_runs", "p_value", "mark", "reaches_mean")
     if comparison is None:
         return dict.fromkeys((*names, "reaches_mean_less_deviation"))
@@ -133,7 +133,7 @@ def _lines(table: Table, sign: str) -> list[list[str]]:
     return lines
 
 
-def _ours(table: Table, cell: Cell | None, sign: str) -> str:
+def _ours(table: Table, cell: Measurement | None, sign: str) -> str:
     if cell is None or (cell.mean is None and not cell.failed):
         return ""
     failed = f"{cell.failed} failed" if cell.failed else ""

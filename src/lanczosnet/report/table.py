@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +12,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Cell:
+class Measurement:
     """Our runs of one configuration. The deviation is that of the sample: it divides by the number of runs less one."""
 
     values: tuple[float, ...]
@@ -35,7 +35,7 @@ class Comparison:
     mean: float
     deviation: float | None
     runs: int | None
-    cell: Cell
+    cell: Measurement
     higher_is_better: bool
 
     @cached_property
@@ -81,7 +81,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Claim:
+class ClaimTest:
     """What the paper concludes from two rows, tested on ours seed by seed."""
 
     text: str
@@ -92,9 +92,9 @@ class Claim:
     higher_is_better: bool
 
     @cached_property
-    def gains(self) -> Cell:
+    def gains(self) -> Measurement:
         sign = 1.0 if self.higher_is_better else -1.0
-        return Cell(tuple(sign * round(better - worse, 9) for better, worse in self.pairs))
+        return Measurement(tuple(sign * round(better - worse, 9) for better, worse in self.pairs))
 
     @cached_property
     def p_value(self) -> float | None:
@@ -134,7 +134,7 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     columns: tuple[str, ...]
-    cells: Mapping[tuple[tuple[str, ...], str], Cell]
+    cells: Mapping[tuple[tuple[str, ...], str], Measurement]
     comparisons: Mapping[tuple[tuple[str, ...], str], tuple[Comparison, ...]]
     digits: int
     higher_is_better: bool
@@ -142,40 +142,30 @@ class Table:
     runs: int
     failed: int
     seconds: float
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimTest, ...] = ()
 
     @classmethod
     def from_records(cls, data: Mapping[str, Any]) -> "Table":
-        records: Sequence[Mapping[str, Any]] = data["cells"]
+        higher = data["higher_is_better"]
         cells, comparisons = {}, {}
-        for record in records:
+        for record in data["cells"]:
             place = tuple(record["row"]), record["column"]
-            cell = cells[place] = Cell(tuple(record["values"]), record["failed"])
-            comparisons[place] = tuple(
-                Comparison(**reference, cell=cell, higher_is_better=data["higher_is_better"])
-                for reference in record["references"]
+            cell = cells[place] = Measurement(tuple(record["values"]), record["failed"])
+            references = record["references"]
+            comparisons[place] = tuple(Comparison(**r, cell=cell, higher_is_better=higher) for r in references)
+        places = {
+            "rows": tuple(dict.fromkeys(row for row, _ in cells)),
+            "columns": tuple(dict.fromkeys(column for _, column in cells)),
+        }
+        claims = tuple(
+            ClaimTest(
+                **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
+                higher_is_better=higher,
             )
-        return cls(
-            title=data["title"],
-            heads=tuple(data["heads"]),
-            rows=tuple(dict.fromkeys(row for row, _ in cells)),
-            columns=tuple(dict.fromkeys(column for _, column in cells)),
-            cells=cells,
-            comparisons=comparisons,
-            digits=data["digits"],
-            higher_is_better=data["higher_is_better"],
-            notes=tuple(data["notes"]),
-            runs=data["runs"],
-            failed=data["failed"],
-            seconds=data["seconds"],
-            claims=tuple(
-                Claim(
-                    **claim | {"pairs": tuple(map(tuple, claim["pairs"])), "published": tuple(claim["published"])},
-                    higher_is_better=data["higher_is_better"],
-                )
-                for claim in data.get("claims", ())
-            ),
+            for claim in data.get("claims", ())
         )
+        texts = {name: tuple(data[name]) for name in ("heads", "notes")}
+        return cls(**{**data, **texts, **places, "cells": cells, "comparisons": comparisons, "claims": claims})
 
     def names_of(self, row: tuple[str, ...]) -> list[str]:
         """The names of what a row is compared with."""

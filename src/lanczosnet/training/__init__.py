@@ -4,44 +4,20 @@ The names below are imported when they are first used, so that the command line 
 recipes without loading torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from lanczosnet._lazy import lazy_names
 
 if TYPE_CHECKING:
     from lanczosnet.training.architecture import Architecture, architecture_for
-    from lanczosnet.training.engine.concurrent import Outcome, Trial, fit_together
     from lanczosnet.training.errors import DivergenceError, TrainingError
-    from lanczosnet.training.job import Plan, prepare, run
-    from lanczosnet.training.loop import fit
+    from lanczosnet.training.job import Job, JobSpec, prepare, run
+    from lanczosnet.training.loop import Outcome, Trial, fit, fit_concurrent
     from lanczosnet.training.recipes import RECIPES, Recipe, recipe
     from lanczosnet.training.seeds import run_seeds
     from lanczosnet.training.serialization import TrainedModel
-    from lanczosnet.training.state import EpochReport, Fitted
+    from lanczosnet.training.state import EpochReport, FitResult
     from lanczosnet.training.tasks import Classification, Regression, task_of
-
-_HOME = {
-    "Architecture": "architecture",
-    "Classification": "tasks",
-    "DivergenceError": "errors",
-    "EpochReport": "state",
-    "Fitted": "state",
-    "Outcome": "engine.concurrent",
-    "Plan": "job",
-    "RECIPES": "recipes",
-    "Recipe": "recipes",
-    "Regression": "tasks",
-    "TrainedModel": "serialization",
-    "TrainingError": "errors",
-    "Trial": "engine.concurrent",
-    "architecture_for": "architecture",
-    "fit": "loop",
-    "fit_together": "engine.concurrent",
-    "prepare": "job",
-    "recipe": "recipes",
-    "run": "job",
-    "run_seeds": "seeds",
-    "task_of": "tasks",
-}
 
 __all__ = [
     "RECIPES",
@@ -49,9 +25,10 @@ __all__ = [
     "Classification",
     "DivergenceError",
     "EpochReport",
-    "Fitted",
+    "FitResult",
+    "Job",
+    "JobSpec",
     "Outcome",
-    "Plan",
     "Recipe",
     "Regression",
     "TrainedModel",
@@ -59,7 +36,7 @@ __all__ = [
     "Trial",
     "architecture_for",
     "fit",
-    "fit_together",
+    "fit_concurrent",
     "prepare",
     "recipe",
     "run",
@@ -67,8 +44,20 @@ __all__ = [
     "task_of",
 ]
 
+_NAMES_IN = {
+    "architecture": ("Architecture", "architecture_for"),
+    "errors": ("DivergenceError", "TrainingError"),
+    "job": ("Job", "JobSpec", "prepare", "run"),
+    "loop": ("Outcome", "Trial", "fit", "fit_concurrent"),
+    "recipes": ("RECIPES", "Recipe", "recipe"),
+    "seeds": ("run_seeds",),
+    "serialization": ("TrainedModel",),
+    "state": ("EpochReport", "FitResult"),
+    "tasks": ("Classification", "Regression", "task_of"),
+}
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {name: f"{__name__}.{module}" for module, names in _NAMES_IN.items() for name in names},
+    renamed={"Fitted": "FitResult", "Plan": "JobSpec", "fit_together": "fit_concurrent"},
+)

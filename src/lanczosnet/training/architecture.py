@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.models.registry import model, network
-from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.tasks import Task
 
 # Sizes of the paper's appendix: two layers of 64 for nodes, seven of 128 for molecules.
@@ -36,7 +36,7 @@ class Architecture:
                 return model(self.name, **self.options)
             except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
                 options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
-                raise TrainingError(f"{self.name} cannot be built with {options}: {error}") from error
+                raise ArchitectureError(f"{self.name} cannot be built with {options}: {error}") from error
 
     def described(self) -> dict[str, Any]:
         return asdict(self)

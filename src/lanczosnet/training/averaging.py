@@ -1,4 +1,4 @@
-"""A moving average of a model's weights."""
+"""Exponential moving average of a model's weights."""
 
 import torch
 from torch import Tensor, nn

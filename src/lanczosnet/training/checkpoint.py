@@ -1,7 +1,7 @@
-"""A run in one file, from which it goes on as if it had never stopped.
+"""Checkpoints: the state of a run in one file, from which it resumes bit for bit.
 
-Tensors and the record of epochs lie in one safetensors file, which is replaced whole: a process that is killed at any
-moment leaves the last good one.
+Tensors and history lie in one safetensors file, which is replaced atomically: a process that is killed at any moment
+leaves the last good one.
 """
 
 import json
@@ -15,10 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialized
 from torch import Tensor
 
-from lanczosnet.files import replacing
+from lanczosnet.files import atomic_write
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import Recipe
-from lanczosnet.training.state import Progress, Run
+from lanczosnet.training.state import History, TrainState
 
 FORMAT = 1
 
@@ -36,7 +36,7 @@ class CheckpointFile:
         self._last = -float("inf")
         self._took = 0.0
 
-    def restore(self, run: Run) -> None:
+    def restore(self, state: TrainState) -> None:
         """Bring the run to where the file left it; without a file it starts from the beginning."""
         if not self.path.exists():
             return
@@ -46,42 +46,42 @@ class CheckpointFile:
                 f"{self.path} is of another run: {', '.join(differing)} differ. Use the same options as before, "
                 "or another folder"
             )
-        run.model.load_state_dict(tensors["model"])
-        _copy(tensors["best"], run.best)
-        if run.average:
-            _copy(tensors["average"], run.average.weights)
-            run.average.count = facts["averaged"]
-        run.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": facts["groups"]})
-        progress = facts["progress"]
-        rank = progress["best_rank"]
-        run.progress = Progress(**progress | {"best_rank": None if rank is None else tuple(rank)})
-        run.step = facts["step"]
+        state.model.load_state_dict(tensors["model"])
+        _copy(tensors["best"], state.best)
+        if state.average:
+            _copy(tensors["average"], state.average.weights)
+            state.average.count = facts["averaged"]
+        state.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": facts["groups"]})
+        history = facts["progress"]
+        rank = history["best_rank"]
+        state.history = History(**history | {"best_rank": None if rank is None else tuple(rank)})
+        state.step = facts["step"]
 
-    def keep(self, run: Run) -> None:
+    def keep(self, state: TrainState) -> None:
         # Files of large networks take seconds: at most a tenth of the time is theirs, unless every epoch is wanted.
         least = max(self.seconds, 10 * self._took) if self.seconds else 0.0
         if time.monotonic() - self._last >= least:
-            self.write(run)
+            self.write(state)
 
-    def write(self, run: Run) -> None:
+    def write(self, state: TrainState) -> None:
         begin = time.monotonic()
-        optimizer = run.optimizer.state_dict()
+        optimizer = state.optimizer.state_dict()
         groups = {
-            "model": run.model.state_dict(),
-            "best": run.best,
-            "average": run.average.weights if run.average else {},
+            "model": state.model.state_dict(),
+            "best": state.best,
+            "average": state.average.weights if state.average else {},
             "optimizer": _flat(optimizer["state"]),
         }
         facts = {
             "format": FORMAT,
             "identity": self.identity,
-            "progress": asdict(run.progress),
-            "step": run.step,
-            "averaged": run.average.count if run.average else 0,
+            "progress": asdict(state.history),
+            "step": state.step,
+            "averaged": state.average.count if state.average else 0,
             "groups": [group | {"lr": float(group["lr"])} for group in optimizer["param_groups"]],
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
-        with replacing(self.path) as temporary:
+        with atomic_write(self.path) as temporary:
             temporary.write_bytes(serialized(tensors, {"run": json.dumps(facts)}))
         self._last = time.monotonic()
         self._took = self._last - begin
@@ -106,8 +106,8 @@ class CheckpointFile:
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """In which parts a run that was found is another one. Settings that its version had not yet were switched off, and
-    inputs of which nothing is known are taken for the same."""
+    """The parts in which two runs differ. Settings that an older version lacked count as switched off, and unknown
+    inputs as equal."""
     known = {key: value for key, value in own.items() if key != "inputs" or None not in (value, found.get(key))}
     settings = Recipe().settings() | found.get("recipe", {}) if "recipe" in own else None
     return [key for key in known if own[key] != (settings if key == "recipe" else found.get(key))]

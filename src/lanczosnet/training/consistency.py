@@ -1,9 +1,9 @@
-"""What several views of the same nodes say about each other: a loss that needs no labels.
+"""Consistency regularization: a loss on several views of the same nodes that needs no labels.
 
-As in GRAND (Feng et al., NeurIPS 2020): the views' mean answer is sharpened, and every view is drawn to it. With a
-threshold on how sure the mean is, this is self-training on confident nodes. Left to itself it feeds the classes that
-the network already prefers; aligned, as in ReMixMatch (Berthelot et al., ICLR 2020), the answers to all items have the
-shares of classes that the labels have.
+As in GRAND (Feng et al., NeurIPS 2020), the mean prediction of the views is sharpened, and every view is pulled towards
+it. With a confidence threshold this is self-training. Alone it favours the classes that the network already prefers;
+distribution alignment, as in ReMixMatch (Berthelot et al., ICLR 2020), gives the predictions the class shares of the
+labels.
 """
 
 from collections.abc import Sequence

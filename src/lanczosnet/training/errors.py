@@ -7,6 +7,10 @@ class TrainingError(ValueError):
     """A run, a setting or a saved model cannot be used; the message says why and what to do."""
 
 
+class ArchitectureError(TrainingError):
+    """No network can be built with these options."""
+
+
 class DivergenceError(TrainingError):
     """The loss is no longer a number. `best` is what was fitted before, or None; the model holds its weights."""
 

@@ -37,7 +37,7 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
     if again.hash != parts["hash"] or fingerprint(data) != about["targets"] or len(known_inputs) > 1:
         raise TrainingError(
             f"{about['source']} has changed since the model was trained, and with it what was trained on. "
-            "Pass it with --data to measure on all of it"
+            "To measure on all of it, pass the new data"
         )
     return data, getattr(again, part)
 

@@ -1,23 +1,27 @@
-"""From a plan to a model directory: load, split, build, fit, save."""
+"""A training from data to model directory: load, split, build, fit, save.
+
+`lanczosnet train`, its `--seeds`, and every cell of a table run the same `Job`.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
-from lanczosnet.training.engine.concurrent import Outcome, Trial, fit_together
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
-from lanczosnet.training.serialization import CONFIG, data_description, read_config, save
-from lanczosnet.training.state import EpochReport, Fitted
+from lanczosnet.training.serialization import CONFIG, WEIGHTS, data_description, read_config, save
+from lanczosnet.training.state import EpochReport, FitResult
 from lanczosnet.training.tasks import Task, fingerprint, input_fingerprint, targets_of, task_of, with_loss
 
 if TYPE_CHECKING:
@@ -27,8 +31,8 @@ METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.safetensors"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A training as data: equal plans give equal models."""
+class JobSpec:
+    """A training in words and numbers: equal specs give equal models."""
 
     source: str  # a data set by name, or a file
     model: str = "lanczosnet"
@@ -42,15 +46,26 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A plan with its data: everything that a run needs."""
+class Outputs:
+    """Where the outcome of a job goes; None keeps nothing."""
 
-    plan: Plan
+    model: Path | None = None  # a model directory, written at the end
+    metrics: Path | None = None  # a line per epoch
+    checkpoint: CheckpointFile | None = None
+    keeps_checkpoint: bool = False  # after the end, too, until the caller has recorded the outcome
+
+
+@dataclass(frozen=True)
+class Job:
+    """A spec with its data, everything made of them, and where the outcome goes."""
+
+    spec: JobSpec
     data: Data | PackedGraphs
     split: Split
     task: Task
     recipe: Recipe
     architecture: Architecture
+    outputs: Outputs = Outputs()
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -60,27 +75,72 @@ class Prepared:
             "inputs": input_fingerprint(self.data),
             "architecture": self.architecture.described(),
             "recipe": self.recipe.settings(),
-            "seed": self.plan.seed,
+            "seed": self.spec.seed,
         }
 
+    def with_seed(self, seed: int) -> "Job":
+        return replace(self, spec=replace(self.spec, seed=seed))
 
-def prepare(plan: Plan, data_dir: str | Path | None = None) -> Prepared:
+    def saved_in(self, folder: Path, checkpoint_seconds: float) -> "Job":
+        """The job whose model, metrics and checkpoint lie in this folder."""
+        checkpoint = CheckpointFile(folder / CHECKPOINT, self.identity(), checkpoint_seconds)
+        return replace(self, outputs=Outputs(folder, folder / METRICS, checkpoint))
+
+    def trial(self) -> Trial:
+        """The job with a new network."""
+        seed = self.spec.seed
+        return Trial(self.architecture.build(seed), self.split, self.task, seed, self.outputs.checkpoint)
+
+    def finish(self, network: nn.Module, result: FitResult) -> None:
+        """Save the model; it needs no checkpoint any more."""
+        outputs = self.outputs
+        if outputs.model:
+            save(outputs.model, network, self.architecture, self.task, self.about(result))
+        if outputs.checkpoint and not outputs.keeps_checkpoint:
+            outputs.checkpoint.path.unlink(missing_ok=True)
+
+    def about(self, result: FitResult) -> dict[str, Any]:
+        """What is saved with a model beside its architecture and task."""
+        spec, parts = self.spec, self.split
+        sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
+        return {
+            "data": {
+                "source": spec.source,
+                "options": spec.data_options,
+                **({} if is_known(spec.source) else {"folder": str(Path.cwd())}),
+                "targets": fingerprint(self.data),
+                "input_hash": input_fingerprint(self.data),
+                **data_description(self.data),
+            },
+            "split": {
+                "kind": parts.kind, "fraction": parts.fraction, "seed": spec.split_seed, "hash": parts.hash, **sizes
+            },
+            "training": {"recipe": spec.recipe, "settings": self.recipe.settings(), "seed": spec.seed},
+            "result": asdict(result),
+        }  # fmt: skip
+
+
+def prepare(spec: JobSpec, data_dir: str | Path | None = None) -> Job:
     """Load the data and fit task, recipe and architecture to it; a wrong name or number is noticed here."""
-    data = load(plan.source, data_dir=data_dir, **plan.data_options)
-    parts = split_of(plan, data)
+    return job_of(spec, load(spec.source, data_dir=data_dir, **spec.data_options))
+
+
+def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
+    """The job of a spec whose data are loaded."""
+    parts = split_of(spec, data)
     task = task_of(data, parts.train)
     if not bool(task.known(targets_of(data)[parts.val]).any()):
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
-    settings, options = _told_apart(plan.settings, plan.model)
-    chosen = recipe(plan.recipe, task.level, settings)
+    settings, options = _told_apart(spec.settings, spec.model)
+    chosen = recipe(spec.recipe, task.level, settings)
     task = with_loss(task, chosen.regression_loss)
-    return Prepared(plan, data, parts, task, chosen, architecture_for(data, task, plan.model, options))
+    return Job(spec, data, parts, task, chosen, architecture_for(data, task, spec.model, options))
 
 
-def split_of(plan: Plan, data: Data | PackedGraphs) -> Split:
-    kind, fraction = plan.split, plan.fraction
+def split_of(spec: JobSpec, data: Data | PackedGraphs) -> Split:
+    kind, fraction = spec.split, spec.fraction
     if kind is None:
         if isinstance(data, PackedGraphs):
             kind = "random"
@@ -88,129 +148,88 @@ def split_of(plan: Plan, data: Data | PackedGraphs) -> Split:
             kind = "uniform" if fraction or "train_mask" not in data else "public"
     if kind == "uniform" and fraction is None:
         fraction = 0.6
-    return split(data, kind, fraction=fraction, seed=plan.split_seed)
+    return split(data, kind, fraction=fraction, seed=spec.split_seed)
 
 
 def run(
-    prepared: Prepared,
+    job: Job,
     folder: Path,
     *,
     fabric: "Fabric | None" = None,
     resume: bool = False,
+    overwrite: bool = False,
     checkpoint_seconds: float = 10.0,
     on_epoch: Callable[[EpochReport], None] = lambda report: None,
-) -> Fitted:
+) -> FitResult:
     """Train, and leave a model directory with a line of metrics per epoch.
 
-    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is; without it,
-    a folder with either is refused. If the loss diverges, the best weights so far are saved before the error is raised.
+    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. With
+    `overwrite`, an earlier run in the folder is removed; without either, it is an error. If the loss diverges, the
+    best weights so far are saved before the error is raised.
     """
-    if done := finished_before(prepared, folder, resume):
+    if overwrite and not resume:
+        discard_runs(job, [folder])
+    job = job.saved_in(folder, checkpoint_seconds)
+    if done := finished_before(job, resume):
         return done
-    is_first = fabric is None or fabric.is_global_zero
-    record = Record(prepared, folder, checkpoint_seconds=checkpoint_seconds, writes=is_first)
     if fabric is not None:
         fabric.barrier()  # no process writes before all have looked into the folder
-    (outcome,) = trained([record], fabric, on_epoch=lambda place, report: on_epoch(report))
-    if outcome.error is not None:
-        raise outcome.error
-    assert outcome.fitted is not None
-    return outcome.fitted
+    (outcome,) = run_jobs([job], fabric, on_epoch=lambda place, report: on_epoch(report))
+    return outcome.result()
 
 
-def finished_before(prepared: Prepared, folder: Path, resume: bool) -> Fitted | None:
-    """The outcome that lies in the folder, if the run is over; what must not be replaced is an error."""
+def run_jobs(
+    jobs: Sequence[Job],
+    fabric: "Fabric | None" = None,
+    on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
+) -> list[Outcome]:
+    """Train jobs that differ in their seeds and splits alone; their outputs are written when this returns."""
+    trials = [job.trial() for job in jobs]
+    writes = fabric is None or fabric.is_global_zero
+    with ExitStack() as stack:
+        files = [stack.enter_context(MetricsFile(job.outputs.metrics if writes else None)) for job in jobs]
+
+        def after_epoch(place: int, report: EpochReport) -> None:
+            files[place].write(report)
+            on_epoch(place, report)
+
+        def at_end(place: int, outcome: Outcome) -> None:
+            if outcome.fitted and writes:
+                jobs[place].finish(trials[place].model, outcome.fitted)
+
+        first = jobs[0]
+        return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+
+
+def finished_before(job: Job, resume: bool) -> FitResult | None:
+    """The result in the job's folder, if the job is done; an error if the folder holds what must not be replaced."""
+    folder, checkpoint = job.outputs.model, job.outputs.checkpoint
+    assert folder is not None
+    assert checkpoint is not None
     is_over = (folder / CONFIG).exists()
     if not resume and is_over:
-        raise TrainingError(f"{folder} already holds a model: name another folder with --out, or pass --overwrite")
-    if not resume and (folder / CHECKPOINT).exists():
+        raise TrainingError(f"{folder} already holds a model: pass overwrite=True, or choose another folder")
+    if not resume and checkpoint.path.exists():
         raise TrainingError(
-            f"{folder} holds a run that was interrupted: go on with --resume, begin anew with --overwrite, or name "
-            "another folder with --out"
+            f"{folder} holds a run that was interrupted: pass resume=True to go on, overwrite=True to begin anew, or "
+            "choose another folder"
         )
     if not is_over:
         return None
-    done = _done(prepared, folder)
-    (folder / CHECKPOINT).unlink(missing_ok=True)  # of a run that was killed between its last two steps
-    return done
+    result = _saved_result(job, folder)
+    checkpoint.path.unlink(missing_ok=True)  # of a run that was killed between its last two steps
+    return result
 
 
-class Record:
-    """What a run leaves in its folder: a line of metrics per epoch, checkpoints, and in the end the model.
-
-    Of several processes that train one network, one `writes`.
-    """
-
-    def __init__(self, prepared: Prepared, folder: Path, *, checkpoint_seconds: float, writes: bool = True) -> None:
-        self.prepared, self.folder, self.writes = prepared, folder, writes
-        self._lines: TextIO | None = None  # from the first epoch on: a run that cannot start leaves nothing
-        self.network = prepared.architecture.build(prepared.plan.seed)
-        self.checkpoint = CheckpointFile(folder / CHECKPOINT, prepared.identity(), checkpoint_seconds)
-
-    def __enter__(self) -> "Record":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._lines:
-            self._lines.close()
-
-    def trial(self) -> Trial:
-        prepared = self.prepared
-        return Trial(self.network, prepared.split, prepared.task, prepared.plan.seed, self.checkpoint)
-
-    def note(self, report: EpochReport) -> None:
-        if self.writes:
-            self._lines = self._lines or _open_after(self.folder / METRICS, report.epoch - 1)
-            self._lines.write(json.dumps(report.as_dict()) + "\n")
-            self._lines.flush()
-
-    def save(self, fitted: Fitted) -> None:
-        """The model directory, which needs no checkpoint any more."""
-        if self.writes:
-            prepared = self.prepared
-            save(self.folder, self.network, prepared.architecture, prepared.task, about(prepared, fitted))
-            self.checkpoint.path.unlink(missing_ok=True)
+def discard_runs(job: Job, folders: Sequence[Path]) -> None:
+    """Remove the files of earlier runs, and nothing else."""
+    job.architecture.build()  # options that no network can be built with are noticed before a model is gone
+    for folder in folders:
+        for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT):
+            (folder / name).unlink(missing_ok=True)
 
 
-def trained(
-    records: Sequence[Record], fabric: "Fabric | None", on_epoch: Callable[[int, EpochReport], None]
-) -> list[Outcome]:
-    """Train runs that differ in their seeds alone; what they leave is in their folders when this returns."""
-
-    def after(place: int, report: EpochReport) -> None:
-        records[place].note(report)
-        on_epoch(place, report)
-
-    def at_end(place: int, outcome: Outcome) -> None:
-        if outcome.fitted:
-            records[place].save(outcome.fitted)
-
-    prepared = records[0].prepared
-    with ExitStack() as stack:
-        trials = [stack.enter_context(record).trial() for record in records]
-        return fit_together(trials, prepared.data, prepared.recipe, fabric=fabric, on_epoch=after, on_end=at_end)
-
-
-def about(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
-    """What is saved with a model beside its architecture and task."""
-    plan, parts = prepared.plan, prepared.split
-    sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
-    return {
-        "data": {
-            "source": plan.source,
-            "options": plan.data_options,
-            **({} if is_known(plan.source) else {"folder": str(Path.cwd())}),
-            "targets": fingerprint(prepared.data),
-            "input_hash": input_fingerprint(prepared.data),
-            **data_description(prepared.data),
-        },
-        "split": {"kind": parts.kind, "fraction": parts.fraction, "seed": plan.split_seed, "hash": parts.hash, **sizes},
-        "training": {"recipe": plan.recipe, "settings": prepared.recipe.settings(), "seed": plan.seed},
-        "result": asdict(fitted),
-    }
-
-
-def _done(prepared: Prepared, folder: Path) -> Fitted:
+def _saved_result(job: Job, folder: Path) -> FitResult:
     config = read_config(folder)
     found = {
         "split": config["split"]["hash"],
@@ -220,9 +239,9 @@ def _done(prepared: Prepared, folder: Path) -> Fitted:
         "recipe": config["training"]["settings"],
         "seed": config["training"]["seed"],
     }
-    if differences(found, json.loads(json.dumps(prepared.identity()))):
-        raise TrainingError(f"{folder} holds a model of another run: name another folder with --out")
-    return Fitted(**config["result"])
+    if differences(found, json.loads(json.dumps(job.identity()))):
+        raise TrainingError(f"{folder} holds a model of another run: choose another folder")
+    return FitResult(**config["result"])
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -237,6 +256,27 @@ def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any]
         {key: value for key, value in settings.items() if key in NAMES},
         {key: value for key, value in settings.items() if key not in NAMES},
     )
+
+
+class MetricsFile:
+    """A line of metrics per epoch; without a path nothing is written."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._lines: TextIO | None = None  # from the first epoch on: a run that cannot start leaves nothing
+
+    def __enter__(self) -> "MetricsFile":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._lines:
+            self._lines.close()
+
+    def write(self, report: EpochReport) -> None:
+        if self.path:
+            self._lines = self._lines or _open_after(self.path, report.epoch - 1)
+            self._lines.write(json.dumps(report.as_dict()) + "\n")
+            self._lines.flush()
 
 
 def _open_after(path: Path, epochs: int) -> TextIO:

@@ -49,8 +49,10 @@ def predict(network: nn.Module, task: Task, data: dict[str, Any], items: Any, ba
     """Predictions for anything that the model was made for; `data` is the description that is saved with it."""
     if isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
         graphs, errors = _from_smiles([items] if isinstance(items, str) else items, data)
-    elif isinstance(items, PackedGraphs | Data) or (isinstance(items, list | tuple) and _are_graphs(items)):
-        graphs, errors = _by_names(_graphs(items), data.get("features")), None
+    elif isinstance(items, PackedGraphs):
+        graphs, errors = items, None
+    elif isinstance(items, Data) or (isinstance(items, list | tuple) and all(isinstance(item, Data) for item in items)):
+        graphs, errors = _by_names([items] if isinstance(items, Data) else items, data.get("features")), None
     else:
         graphs, errors = _from_features(items, data)
     if task.level == "graph":
@@ -60,19 +62,9 @@ def predict(network: nn.Module, task: Task, data: dict[str, Any], items: Any, ba
     return _in_order(task, output, errors)
 
 
-def _are_graphs(items: Sequence[Any]) -> bool:
-    return all(isinstance(item, Data) for item in items)
-
-
-def _graphs(items: Any) -> Sequence[Data]:
-    return [items] if isinstance(items, Data) else items
-
-
 def _by_names(graphs: Sequence[Data], names: Sequence[str] | None) -> Sequence[Data]:
     """Features in the order that the model knows, where both say their names."""
-    if not names or isinstance(graphs, PackedGraphs):
-        return graphs
-    return [_with_features(graph, list(graph.get("features") or names), names) for graph in graphs]
+    return [_with_features(graph, list(graph.get("features") or names), names) for graph in graphs] if names else graphs
 
 
 def _with_features(graph: Data, found: list[str], names: Sequence[str]) -> Data:
@@ -103,9 +95,8 @@ def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) 
 
 def _bare(data: Data) -> Data:
     """Without targets and what else only some graphs may carry."""
-    return Data(
-        **{key: data[key] for key in ("x", "edge_index", "edge_attr", "edge_weight", "edge_type") if key in data}
-    )
+    kept = ("x", "edge_index", "edge_attr", "edge_weight", "edge_type")
+    return Data(**{key: data[key] for key in kept if key in data})
 
 
 def _from_smiles(smiles: Sequence[str], data: dict[str, Any]) -> tuple[Sequence[Data], list[str]]:

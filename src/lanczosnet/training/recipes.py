@@ -22,7 +22,7 @@ class Recipe:
     batch_size: int = 64  # graphs per step; one large graph is always one batch
     regression_loss: RegressionLoss = "mse"
     warmup_epochs: float = 0.0  # the rate rises linearly over these
-    decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch, or before training begins anew
+    decay: Literal["none", "cosine"] = "none"  # of the rate, to zero at the last epoch, or before a restart
     clip_norm: float = 0.0  # of the gradient
     averaging: float = 0.0  # decay of the moving average of the weights, which is then what is validated and kept
     views: int = 1  # of every item in a step, with other dropout each; their losses are averaged
@@ -32,7 +32,7 @@ class Recipe:
     confidence: float = 0.0  # nodes whose mean answer is less sure do not count in the disagreement
     alignment: float = 0.0  # at 1, the passes are drawn to answers with the training labels' shares of classes
     stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
-    restart_epochs: int = 0  # after so many, and again, training begins anew from other weights; the best epoch is kept
+    restart_epochs: int = 0  # restart from new weights after so many epochs, again and again; the best epoch is kept
     patience: int = 0  # stop after so many epochs without a new best
     choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept
 

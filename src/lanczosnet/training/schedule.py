@@ -9,11 +9,11 @@ from torch import Tensor
 from lanczosnet.training.recipes import Recipe
 
 
-class Dials(NamedTuple):
+class StepHyperparameters(NamedTuple):
     """The numbers of a recipe that change from step to step."""
 
-    rate: float | Tensor  # of learning
-    share: float | Tensor  # of the new weights in their average
+    learning_rate: float | Tensor
+    averaging_share: float | Tensor  # of the new weights in their average
     consistency: float | Tensor = 0.0  # weight of the views' disagreement
 
 
@@ -37,7 +37,7 @@ def consistency_weight(recipe: Recipe, step: int, steps_per_epoch: int) -> float
 
 
 def _of_attempt(recipe: Recipe, step: int, steps_per_epoch: int) -> tuple[int, int]:
-    """The number of the step since training began anew, and how many steps there are until it ends or does so again."""
+    """The number of the step since the last restart, and how many steps there are until the end or the next one."""
     all_steps, per_attempt = recipe.epochs * steps_per_epoch, recipe.restart_epochs * steps_per_epoch
     if not per_attempt:
         return step, all_steps

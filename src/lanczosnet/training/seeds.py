@@ -1,6 +1,6 @@
-"""Several seeds of one plan at once. Every one is trained exactly as it would be alone, whatever the network.
+"""Several seeds of one job at once. Every one is trained exactly as it would be alone, whatever the network.
 
-On a CUDA device one process trains them side by side, with their steps recorded; elsewhere each has a process.
+On a CUDA device one process trains them side by side; elsewhere each has a process.
 """
 
 import multiprocessing
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lanczosnet.training.engine.concurrent import Outcome
-from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.job import Plan, Prepared, Record, finished_before, prepare, run, trained
-from lanczosnet.training.state import EpochReport, Fitted
+from lanczosnet.training.job import Job, JobSpec, discard_runs, finished_before, prepare, run, run_jobs
+from lanczosnet.training.loop import Outcome
+from lanczosnet.training.state import EpochReport, FitResult
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -33,97 +33,89 @@ def seed_folder(folder: Path, seed: int) -> Path:
 
 
 def run_seeds(
-    plan: Plan,
+    spec: JobSpec,
     seeds: Sequence[int],
     folder: Path,
     *,
-    prepared: Prepared | None = None,
+    job: Job | None = None,
     at_once: int | None = None,
-    together: bool | None = None,
+    concurrent: bool | None = None,
     device: str = "auto",
     precision: str = "32-true",
-    any_order: bool = False,
+    deterministic: bool = True,
+    resume: bool = False,
+    overwrite: bool = False,
+    checkpoint_seconds: float = 10.0,
     data_dir: Path | None = None,
     on_progress: Callable[[float], None] = lambda share: None,
-    **how: Any,
-) -> list[Fitted]:
-    """Train every seed into a folder of its own, as `run` does with these `how`; the outcomes, in the seeds' order.
+) -> list[FitResult]:
+    """Train every seed into a folder of its own, as `run` does; the results, in the seeds' order.
 
-    `prepared` is the plan with its data where the caller has loaded them.
-    `at_once` of them train at a time: as many as there are cores, or ten on a GPU. `together`, in this process, is the
-    default on a CUDA device. `on_progress` hears of every share of a seed's work that is done.
+    Args:
+        job: the spec with its data, where the caller has loaded them.
+        at_once: how many train at a time; by default as many as there are cores, or ten on a GPU.
+        concurrent: whether they train in this process; the default on a CUDA device.
+        on_progress: gets every share of a seed's work that is done.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
-    prepared = prepared or prepare(plan, data_dir)  # mistakes are noticed, and caches made, once and here
-    if together is None:
-        together = device == "cuda" or (device == "auto" and torch.cuda.is_available())
-    fabric = partial(fabric_for, device, precision, any_order=any_order)
-    if together:
-        return _side_by_side(prepared, seeds, folder, fabric(), at_once or SIDE_BY_SIDE, on_progress, **how)
-    one = partial(_run_one, plan, folder, fabric, data_dir, how)
+    job = job or prepare(spec, data_dir)  # mistakes are noticed, and caches made, once and here
+    if overwrite and not resume:
+        discard_runs(job, [seed_folder(folder, seed) for seed in seeds])
+    concurrent = is_cuda(device) if concurrent is None else concurrent
+    fabric = partial(fabric_for, device, precision, deterministic=deterministic)
+    if concurrent:
+        jobs = {seed: job.with_seed(seed).saved_in(seed_folder(folder, seed), checkpoint_seconds) for seed in seeds}
+        return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
+    one = partial(
+        _run_one, spec, folder, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
+    )
     return list(_in_processes(one, seeds, at_once, on_progress))
 
 
 def _side_by_side(
-    prepared: Prepared,
-    seeds: Sequence[int],
-    folder: Path,
-    fabric: "Fabric",
-    at_once: int,
-    on_progress: Callable[[float], None],
-    *,
-    resume: bool = False,
-    checkpoint_seconds: float = 10.0,
-) -> list[Fitted]:
-    """All that can be trained is trained and saved before one that diverged is reported."""
-    runs = {seed: replace(prepared, plan=replace(prepared.plan, seed=seed)) for seed in seeds}
-    fitted = {seed: finished_before(runs[seed], seed_folder(folder, seed), resume) for seed in seeds}
-    pending = [seed for seed in seeds if fitted[seed] is None]
-    on_progress(float(len(seeds) - len(pending)))
-    errors = []
+    jobs: dict[int, Job], fabric: "Fabric", at_once: int, resume: bool, on_progress: Callable[[float], None]
+) -> list[FitResult]:
+    """Everything that can be trained is trained and saved before a divergence is reported."""
+    results = {seed: finished_before(job, resume) for seed, job in jobs.items()}
+    pending = [seed for seed, result in results.items() if result is None]
+    on_progress(float(len(jobs) - len(pending)))
+    outcomes: dict[int, Outcome] = {}
     for begin in range(0, len(pending), at_once):
         group = pending[begin : begin + at_once]
-        records = [
-            Record(runs[seed], seed_folder(folder, seed), checkpoint_seconds=checkpoint_seconds) for seed in group
-        ]
-        outcomes = _trained(records, fabric, on_progress)
-        fitted |= {seed: outcome.fitted for seed, outcome in zip(group, outcomes, strict=True)}
-        errors += [outcome.error for outcome in outcomes if outcome.error]
-    if errors:
-        raise errors[0]
-    return [result for result in fitted.values() if result]
+        outcomes |= zip(group, _group([jobs[seed] for seed in group], fabric, on_progress), strict=True)
+    return [results[seed] or outcomes[seed].result() for seed in jobs]
 
 
-def _trained(records: Sequence[Record], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
-    epochs = records[0].prepared.recipe.epochs
-    done = [record.checkpoint.epoch() for record in records]
+def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
+    epochs = jobs[0].recipe.epochs
+    done = [job.outputs.checkpoint.epoch() if job.outputs.checkpoint else 0 for job in jobs]
 
     def on_epoch(place: int, report: EpochReport) -> None:
         done[place] = report.epoch
         on_progress(1 / epochs)
 
     on_progress(sum(done) / epochs)
-    outcomes = trained(records, fabric, on_epoch)
-    on_progress(len(records) - sum(done) / epochs)  # of runs that stopped early
+    outcomes = run_jobs(jobs, fabric, on_epoch)
+    on_progress(len(jobs) - sum(done) / epochs)  # of runs that stopped early
     return outcomes
 
 
 def _in_processes(
-    one: Callable[[int], Fitted], seeds: Sequence[int], at_once: int | None, on_progress: Callable[[float], None]
-) -> Iterator[Fitted]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    one: Callable[[int], FitResult], seeds: Sequence[int], at_once: int | None, on_progress: Callable[[float], None]
+) -> Iterator[FitResult]:
+    cores = num_cores()
     workers = at_once or min(len(seeds), cores)
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, _begin, (max(1, cores // workers),))
+    pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
     try:
-        for fitted in pool.map(one, seeds):
+        for result in pool.map(one, seeds):
             on_progress(1.0)
-            yield fitted
+            yield result
     except BrokenProcessPool as error:
         raise TrainingError(
             "a process that trained a seed died: it was killed, or there is too little memory. What is finished is "
-            "kept: give the command again with --resume"
+            "kept: pass resume=True to go on"
         ) from error
     finally:
         _end(pool)
@@ -137,13 +129,23 @@ def _end(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-def _begin(num_threads: int) -> None:
+def num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def begin_worker(num_threads: int) -> None:
+    """Set up a process that trains beside others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
     torch.set_num_threads(num_threads)
 
 
 def _run_one(
-    plan: Plan, folder: Path, fabric: Callable[[], "Fabric"], data_dir: Path | None, how: dict[str, Any], seed: int
-) -> Fitted:
-    prepared = prepare(replace(plan, seed=seed), data_dir)
-    return run(prepared, seed_folder(folder, seed), fabric=fabric(), **how)
+    spec: JobSpec,
+    folder: Path,
+    fabric: Callable[[], "Fabric"],
+    data_dir: Path | None,
+    options: dict[str, Any],
+    seed: int,
+) -> FitResult:
+    job = prepare(replace(spec, seed=seed), data_dir)
+    return run(job, seed_folder(folder, seed), fabric=fabric(), **options)

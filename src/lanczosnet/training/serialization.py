@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import lanczosnet
-from lanczosnet.files import replacing, sha256_of
+from lanczosnet.files import atomic_write, sha256_of
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import TrainingError
@@ -72,10 +72,10 @@ def save_halved(source: Path, folder: Path) -> None:
 
 def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / WEIGHTS) as temporary:
+    with atomic_write(folder / WEIGHTS) as temporary:
         temporary.write_bytes(serialized(weights))
     config = config | {"weights": sha256_of(folder / WEIGHTS)}
-    with replacing(folder / CONFIG) as temporary:
+    with atomic_write(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""What changes while a run goes on, and what is told of it."""
+"""The state of a training, its history, and its result."""
 
 import itertools
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.training.averaging import WeightAverage
-from lanczosnet.training.engine.fused_adam import FlatAdam, can_be_flat
+from lanczosnet.training.engine.fused_adam import FusedAdam, can_fuse
 from lanczosnet.training.recipes import Recipe
 
 
@@ -30,7 +30,7 @@ class EpochReport:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FitResult:
     """The outcome of a run; the model holds the weights of the best epoch."""
 
     best_epoch: int
@@ -41,15 +41,15 @@ class Fitted:
 
 
 @dataclass
-class Progress:
-    """The record of a run, from which stopping and choosing are decided."""
+class History:
+    """The epochs of a run; early stopping and the choice of the best epoch look at nothing else."""
 
     epoch: int = 0
     best_epoch: int = 0
     best_rank: tuple[float, float] | None = None
     val_losses: list[float] = field(default_factory=list)
-    curves: dict[str, list[float]] = field(default_factory=dict)  # what was measured after every epoch, by name
-    seconds: float = 0.0  # its share of the time, with what it took before a kill
+    curves: dict[str, list[float]] = field(default_factory=dict)  # losses and metrics after every epoch, by name
+    seconds: float = 0.0  # its share of the time, including the time before it was resumed
 
     def note(self, values: Mapping[str, float]) -> None:
         for name, value in values.items():
@@ -74,16 +74,16 @@ class Progress:
 
 
 @dataclass
-class Run:
+class TrainState:
     """Everything that changes from step to step."""
 
     model: nn.Module
     optimizer: torch.optim.Optimizer
     average: WeightAverage | None
     best: dict[str, Tensor]
-    progress: Progress = field(default_factory=Progress)
+    history: History = field(default_factory=History)
     step: int = 0
-    flat: FlatAdam | None = None  # takes the optimizer's steps, where it is
+    fused: FusedAdam | None = None  # takes the optimizer's steps, where it is
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -97,7 +97,7 @@ class Run:
 
     @torch.no_grad()
     def restart(self) -> None:
-        """From other first weights, in the same memory; what was best stays."""
+        """Draw new first weights, in the same memory; the best weights stay."""
         self.model.reset_parameters()  # type: ignore[operator]
         for state in self.optimizer.state.values():
             for tensor in state.values():
@@ -105,20 +105,20 @@ class Run:
         if self.average:
             self.average.restart(self.model)
 
-    def flatten(self) -> None:
-        """Parameters, their averages and what the optimizer knows of them move into one vector each, if they can."""
-        if can_be_flat(self.optimizer):
-            self.flat = FlatAdam(self.optimizer)
+    def fuse(self) -> None:
+        """Move parameters, their averages and the optimizer's state into one vector each, if possible."""
+        if can_fuse(self.optimizer):
+            self.fused = FusedAdam(self.optimizer)
             if self.average:
-                self.average.flatten(self.model, self.flat.parameters)
+                self.average.flatten(self.model, self.fused.parameters)
 
-    def unflatten(self) -> None:
-        """Everything has memory of its own again."""
-        if self.flat:
-            self.flat.release()
-            self.flat = None
+    def unfuse(self) -> None:
+        """Give every tensor its own memory again."""
+        if self.fused:
+            self.fused.release()
+            self.fused = None
             if self.average:
                 self.average.unflatten()
             for module in self.model.modules():
                 if isinstance(module, nn.RNNBase):
-                    module.flatten_parameters()  # cuDNN warns of weights that do not stand in one piece
+                    module.flatten_parameters()  # cuDNN warns of weights that are not contiguous

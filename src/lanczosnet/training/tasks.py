@@ -121,7 +121,7 @@ class Classification:
 
     def mean_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over all known targets, zero where there are none."""
-        return _mean_of_known(self, output, y)
+        return mean_of_known(self, output, y)
 
     def known(self, y: Tensor) -> Tensor:
         return y >= 0  # a NaN is not
@@ -164,10 +164,10 @@ Task = Regression | Classification
 
 @operation
 def mean_regression_loss(output: Tensor, y: Tensor, task: Regression) -> Tensor:
-    return _mean_of_known(task, output, y)
+    return mean_of_known(task, output, y)
 
 
-def _mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:
+def mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:
     return task.losses(output, y).sum() / task.known(y).sum().clamp(min=1)
 
 
@@ -273,7 +273,7 @@ def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[
     return tuple(mean.tolist()), tuple(deviation.tolist())
 
 
-@cache  # a recorded step knows their address alone
+@cache  # a captured step knows only their address
 def _constant(values: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Copied to the device once: a copy in every step would make the host wait."""
     return torch.tensor(values, dtype=dtype, device=device)

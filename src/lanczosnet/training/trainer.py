@@ -1,7 +1,7 @@
-"""One run: its steps, its epochs, and the weights of the best of them.
+"""The steps and epochs of one run, and the weights of its best epoch.
 
 An epoch is queued first and concluded when its numbers have arrived, so that several runs share a GPU: all of them are
-queued, then the host waits once. Nothing here knows whether steps are called (`Called`) or replayed (`Replayed`).
+queued, then the host waits once. Whether steps are called or replayed is the executor's business.
 """
 
 import math
@@ -15,66 +15,58 @@ from torch import Tensor, nn
 from lanczosnet.graphs import Split
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
-from lanczosnet.training.engine.executor import Called, Replayed, Way
-from lanczosnet.training.engine.loaders import Examples, Step
+from lanczosnet.training.engine.devices import evaluation_batch_size
+from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
+from lanczosnet.training.engine.loaders import Loader, Share, Step
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.recipes import Recipe
-from lanczosnet.training.schedule import Dials, consistency_weight, learning_rate, mixed_seed
-from lanczosnet.training.state import EpochReport, Fitted, Run
-from lanczosnet.training.tasks import Task
+from lanczosnet.training.schedule import StepHyperparameters, consistency_weight, learning_rate, mixed_seed
+from lanczosnet.training.state import EpochReport, FitResult, TrainState
+from lanczosnet.training.tasks import Task, mean_of_known
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 RESTART = (0, 1)  # beside seed and epoch: zeros alone would be those of the epoch
-EVALUATED_AT_ONCE = 1024  # graphs, on a GPU, where small batches leave most of it idle
 
 
 class Trainer:
-    """One run: what stays the same beside what changes."""
+    """One run: its fixed parts and its state."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        examples: Examples,
-        split: Split,
-        task: Task,
-        recipe: Recipe,
-        seed: int,
-        fabric: "Fabric",
+        self, model: nn.Module, loader: Loader, split: Split, task: Task, recipe: Recipe, seed: int, fabric: "Fabric"
     ) -> None:
         _check_restarts(model, recipe)
-        self.examples, self.split, self.task, self.recipe = examples, split, task, recipe
+        self.loader, self.split, self.task, self.recipe = loader, split, task, recipe
         self.seed, self.fabric = seed, fabric
-        self.steps_per_epoch = examples.num_steps(len(split.train), recipe.batch_size)
-        val = examples.arranged(split.val, self._evaluated_at_once)  # no metric depends on their order
-        self.val, self.val_shapes = val.to(fabric.device), examples.shapes(val, self._evaluated_at_once)
-        self.may_replay = _may_replay(examples, fabric)
+        self.steps_per_epoch = loader.num_steps(len(split.train), recipe.batch_size)
+        self.evaluation_batch_size = evaluation_batch_size(recipe.batch_size, fabric.device)
+        val = loader.reordered(split.val, self.evaluation_batch_size)  # no metric depends on their order
+        self.val, self.val_shapes = val.to(fabric.device), loader.shapes(val, self.evaluation_batch_size)
+        self.may_capture = can_capture(loader, fabric)
         self.module = fabric.setup_module(model)  # first: it may change the type of all weights
-        optimizer = _optimizer(model, recipe, fabric.device, for_replay=self.may_replay)
+        optimizer = _optimizer(model, recipe, fabric.device, capturable=self.may_capture)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
-        self.run = Run(model, optimizer, average, snapshot(model.state_dict()))
+        self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()))
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
-        self.way: Way | None = None  # chosen at the first epoch: a checkpoint may be restored before
+        self.executor: Executor | None = None  # chosen at the first epoch: a checkpoint may be restored before
 
     def queue_epoch(self) -> Generator[None, None, Tensor]:
         """Train on every training item once, then validate: `[training loss, validation loss, metric...]`.
 
-        It pauses where other runs may queue a step of theirs.
+        The generator pauses where other runs may queue a step of theirs.
         """
-        if self.way is None:
-            self.way = Replayed(self) if self.may_replay else Called(self)
-            if isinstance(self.way, Replayed) and not self.way.is_possible:
-                self.release()
-                self.way = Called(self)
-        epoch = self.run.progress.epoch
+        if self.executor is None:
+            self.executor = executor_for(self)
+        epoch = self.state.history.epoch
         if self.recipe.restart_epochs and epoch and epoch % self.recipe.restart_epochs == 0:
             torch.manual_seed(mixed_seed(self.seed, epoch, *RESTART))
-            with self.place:
-                self.run.restart()
-        self.way.seed(mixed_seed(self.seed, epoch + 1, self.fabric.global_rank))
-        return (yield from self.way.epoch(self.next_order(), [self._dials() for _ in range(self.steps_per_epoch)]))
+            with self.stream:
+                self.state.restart()
+        self.executor.seed(mixed_seed(self.seed, epoch + 1, self.fabric.global_rank))
+        steps = [self._next_hyperparameters() for _ in range(self.steps_per_epoch)]
+        return (yield from self.executor.epoch(self.next_order(), steps))
 
     def conclude_epoch(self, values: Sequence[float]) -> EpochReport:
         """Decide about the epoch by the numbers that were queued."""
@@ -83,63 +75,64 @@ class Trainer:
             raise self._diverged()
         metrics = dict(zip(self.task.measured, measures, strict=True))
         measured = {f"val_{name}": value for name, value in metrics.items()}
-        self.run.progress.note({"train_loss": train_loss, "val_loss": val_loss} | measured)
-        is_best = self.run.progress.tick(val_loss, self._rank(val_loss, metrics))
+        history = self.state.history
+        history.note({"train_loss": train_loss, "val_loss": val_loss} | measured)
+        is_best = history.tick(val_loss, self._rank(val_loss, metrics))
         if is_best:
-            with self.place:
-                self.run.keep_best()
-        rate = learning_rate(self.recipe, self.run.step - 1, self.steps_per_epoch)
-        return EpochReport(self.run.progress.epoch, train_loss, val_loss, metrics, rate, is_best)
+            with self.stream:
+                self.state.keep_best()
+        rate = learning_rate(self.recipe, self.state.step - 1, self.steps_per_epoch)
+        return EpochReport(history.epoch, train_loss, val_loss, metrics, rate, is_best)
 
-    def finish(self, reason: str) -> Fitted:
+    def finish(self, reason: str) -> FitResult:
         """Give the model its best weights and measure them."""
-        self.run.model.load_state_dict(self.run.best)
-        self.run.average = None
-        progress, task = self.run.progress, self.task
+        self.state.model.load_state_dict(self.state.best)
+        self.state.average = None
+        history, task = self.state.history, self.task
         outputs = {"val": self._outputs(self.val, self.val_shapes), "test": self._outputs(self.split.test)}
         compared = {part: (task.predicted(output), y) for part, (output, y) in outputs.items()}
-        self.run.model.eval()
-        return Fitted(
-            best_epoch=progress.best_epoch,
-            epochs=progress.epoch,
+        self.state.model.eval()
+        return FitResult(
+            best_epoch=history.best_epoch,
+            epochs=history.epoch,
             stopped=reason,
             metrics={part: task.metrics(*pair) for part, pair in compared.items()},
             by_target={part: task.by_target(*pair) for part, pair in compared.items()},
         )
 
     def release(self) -> None:
-        """Give the memory of recorded steps back; model and optimizer have theirs."""
-        self.way = None
-        self.run.optimizer.zero_grad()  # gradients lie in what was recorded
-        self.run.unflatten()
+        """Give the memory of captured steps back; model and optimizer have theirs."""
+        self.executor = None
+        self.state.optimizer.zero_grad()  # gradients lie in the memory of a capture
+        self.state.unfuse()
 
     @property
-    def place(self) -> AbstractContextManager[Any]:
-        """Where this run's kernels are queued."""
-        return nullcontext() if self.way is None else self.way.place()
+    def stream(self) -> AbstractContextManager[Any]:
+        """Queue kernels where this run's are queued."""
+        return nullcontext() if self.executor is None else self.executor.stream()
 
     def steps(self, items: Tensor) -> Iterator[Step]:
-        process, num_processes = self.fabric.global_rank, self.fabric.world_size
-        return self.examples.steps(items, self.recipe.batch_size, process, num_processes, self.recipe.views)
+        share = Share(self.fabric.global_rank, self.fabric.world_size)
+        return self.loader.steps(items, self.recipe.batch_size, share, self.recipe.views)
 
-    def step(self, step: Step, dials: Dials) -> Tensor:
+    def step(self, step: Step, hyperparameters: StepHyperparameters) -> Tensor:
         """Change the weights; the loss before."""
         self.module.train()
-        for group in self.run.optimizer.param_groups:  # the wrapper would not see groups that a checkpoint brought
-            _turn(group, dials.rate)
-        self.run.optimizer.zero_grad()
-        loss = self.loss(step, dials.consistency)
+        for group in self.state.optimizer.param_groups:  # the wrapper would not see groups that a checkpoint brought
+            _set_learning_rate(group, hyperparameters.learning_rate)
+        self.state.optimizer.zero_grad()
+        loss = self.loss(step, hyperparameters.consistency)
         self.fabric.backward(loss)
         self._change_weights()
-        if self.run.average:
-            self.run.average.update(self.run.model, dials.share)
+        if self.state.average:
+            self.state.average.update(self.state.model, hyperparameters.averaging_share)
         return loss.detach()
 
     def _change_weights(self) -> None:
         """By their gradients."""
         max_norm = self.recipe.clip_norm
-        if self.run.flat:
-            self.run.flat.step(max_norm)
+        if self.state.fused:
+            self.state.fused.step(max_norm)
             return
         if max_norm:
             self.fabric.clip_gradients(self.module, self.optimizer, max_norm=max_norm, error_if_nonfinite=False)
@@ -161,37 +154,34 @@ class Trainer:
     def validate(self) -> Tensor:
         """`[loss, metric...]` of the validation items, on the device."""
         output, y = self._outputs(self.val, self.val_shapes)
-        loss = self.task.losses(output, y).sum() / self.task.known(y).sum().clamp(min=1)
+        loss = mean_of_known(self.task, output, y)
         return torch.cat([loss.double().view(1), self.task.measures(self.task.predicted(output), y)])
 
     @torch.no_grad()
     def _outputs(self, items: Tensor, shapes: Sequence[int | None] | None = None) -> tuple[Tensor, Tensor]:
         """With the weights that would be kept, and with the targets; all of them in every process."""
         self.module.eval()
-        with _weights_of(self.run):
-            steps = self.examples.steps(items, self._evaluated_at_once, shapes=shapes)
+        with _weights_of(self.state):
+            steps = self.loader.steps(items, self.evaluation_batch_size, shapes=shapes)
             pairs = [(_rows(self.module(step.inputs), step.rows), step.y) for step in steps]
         return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
-
-    @property
-    def _evaluated_at_once(self) -> int:
-        on_gpu = self.fabric.device.type == "cuda"
-        return max(self.recipe.batch_size, EVALUATED_AT_ONCE) if on_gpu else self.recipe.batch_size
 
     def next_order(self) -> Tensor:
         """The training items of the next epoch, the same in all processes; in one step their order does not matter."""
         items = self.split.train
         if self.steps_per_epoch > 1:
-            generator = torch.Generator().manual_seed(mixed_seed(self.seed, self.run.progress.epoch + 1))
+            generator = torch.Generator().manual_seed(mixed_seed(self.seed, self.state.history.epoch + 1))
             items = items[torch.randperm(len(items), generator=generator)]
-        return self.examples.arranged(items, self.recipe.batch_size)
+        return self.loader.reordered(items, self.recipe.batch_size)
 
-    def _dials(self) -> Dials:
+    def _next_hyperparameters(self) -> StepHyperparameters:
         """Those of the next step, which is counted."""
-        rate = learning_rate(self.recipe, self.run.step, self.steps_per_epoch)
-        self.run.step += 1
-        share = self.run.average.next_share() if self.run.average else 0.0
-        return Dials(rate, share, consistency_weight(self.recipe, self.run.step - 1, self.steps_per_epoch))
+        rate = learning_rate(self.recipe, self.state.step, self.steps_per_epoch)
+        self.state.step += 1
+        share = self.state.average.next_share() if self.state.average else 0.0
+        return StepHyperparameters(
+            rate, share, consistency_weight(self.recipe, self.state.step - 1, self.steps_per_epoch)
+        )
 
     def _rank(self, val_loss: float, metrics: dict[str, float]) -> tuple[float, float]:
         """Larger is better; equal metrics are told apart by their loss."""
@@ -199,8 +189,8 @@ class Trainer:
         return (metric, -val_loss) if self.recipe.choose_by == "metric" else (-val_loss, metric)
 
     def _diverged(self) -> DivergenceError:
-        best = self.finish("diverged") if self.run.progress.best_epoch else None
-        return DivergenceError(self.run.progress.epoch + 1, self.recipe.learning_rate, best)
+        best = self.finish("diverged") if self.state.history.best_epoch else None
+        return DivergenceError(self.state.history.epoch + 1, self.recipe.learning_rate, best)
 
 
 def _check_restarts(model: nn.Module, recipe: Recipe) -> None:
@@ -214,20 +204,15 @@ def _check_restarts(model: nn.Module, recipe: Recipe) -> None:
         raise TrainingError("restart_epochs needs all epochs: set stop_window=0 and patience=0")
 
 
-def _may_replay(examples: Examples, fabric: "Fabric") -> bool:
-    is_scaled = fabric._precision.precision == "16-mixed"  # whose scale the host adapts after every step
-    return examples.is_fixed and fabric.device.type == "cuda" and fabric.world_size == 1 and not is_scaled
-
-
-def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device, *, for_replay: bool) -> torch.optim.Optimizer:
+def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device, *, capturable: bool) -> torch.optim.Optimizer:
     make, decay = OPTIMIZERS[recipe.optimizer], recipe.weight_decay
-    if not for_replay:
+    if not capturable:
         return make(model.parameters(), lr=recipe.learning_rate, weight_decay=decay)
     rate = torch.tensor(recipe.learning_rate, device=device)
     return make(model.parameters(), lr=rate, weight_decay=decay, fused=True, capturable=True)
 
 
-def _turn(group: dict[str, Any], rate: float | Tensor) -> None:
+def _set_learning_rate(group: dict[str, Any], rate: float | Tensor) -> None:
     if not isinstance(group["lr"], Tensor):
         group["lr"] = rate
     elif isinstance(rate, Tensor):
@@ -241,14 +226,14 @@ def _rows(output: Tensor, rows: Tensor | None) -> Tensor:
 
 
 @contextmanager
-def _weights_of(run: Run) -> Iterator[None]:
+def _weights_of(state: TrainState) -> Iterator[None]:
     """The average in place of the model's weights."""
-    if run.average is None:
+    if state.average is None:
         yield
         return
-    own = snapshot(run.model.state_dict())
-    run.model.load_state_dict(run.average.weights)
+    own = snapshot(state.model.state_dict())
+    state.model.load_state_dict(state.average.weights)
     try:
         yield
     finally:
-        run.model.load_state_dict(own)
+        state.model.load_state_dict(own)

@@ -11,7 +11,7 @@ from lanczosnet.experiments import Grid, Row, row, row_with
 from lanczosnet.experiments import hyperparameters as rows
 from lanczosnet.experiments.grid import SPLIT_RULES, TITLES, Cell
 from lanczosnet.experiments.published import published
-from lanczosnet.experiments.tables import citation, molecules
+from lanczosnet.experiments.tables import ablation_grid, citation_grid, qm8_grid, qm8_tables
 from lanczosnet.models import MODELS
 from lanczosnet.training import RECIPES, Recipe
 from lanczosnet.training.architecture import option_names
@@ -20,7 +20,7 @@ CELL = Cell("citation", "cora", "uniform", 0.03, "gcn", {"hidden_channels": 64},
 
 
 def test_table_1_has_twelve_rows_eleven_networks_and_ten_seeds():
-    grid = citation.grid()
+    grid = citation_grid()
     assert len({(cell.dataset, cell.split, cell.fraction) for cell in grid.cells}) == 12
     assert [cell.model for cell in grid.cells[:11]] == list(TITLES) == list(MODELS)
     assert (len(grid.cells), len(grid.runs), grid.seeds) == (132, 1320, tuple(range(10)))
@@ -29,13 +29,13 @@ def test_table_1_has_twelve_rows_eleven_networks_and_ten_seeds():
 
 def test_the_rows_of_table_1_are_those_that_were_published():
     rows = {(row["dataset"], row["split"], row["fraction"]) for row in published("citation")}
-    assert rows == {(c.dataset, c.split, f"{c.fraction:.10g}" if c.fraction else "") for c in citation.grid().cells}
+    assert rows == {(c.dataset, c.split, f"{c.fraction:.10g}" if c.fraction else "") for c in citation_grid().cells}
     assert len(published("citation")) == 120  # no GPNN
 
 
 @pytest.mark.parametrize(("protocol", "kind"), [("stratified", "fraction-per-class"), ("balanced", "stratified")])
 def test_protocols_by_class_have_eight_cells_of_a_hundred_splits(protocol, kind):
-    grid = citation.grid(protocol, models=["lanczosnet"])
+    grid = citation_grid(protocol, models=["lanczosnet"])
     assert {cell.split for cell in grid.cells} == {kind}
     rows = {(row["dataset"], float(row["fraction"])): row for row in published("stratified")}
     assert {(cell.dataset, cell.fraction) for cell in grid.cells} == set(rows)
@@ -43,7 +43,7 @@ def test_protocols_by_class_have_eight_cells_of_a_hundred_splits(protocol, kind)
 
 
 def test_table_2_shares_three_seeds_and_one_split():
-    grid = molecules.qm8_grid()
+    grid = qm8_grid()
     assert grid.seeds == (1234, 5678, 9012)
     assert {run.cell.seed_of_split(run.seed) for run in grid.runs} == {0}
     assert [cell.model for cell in grid.cells] == list(MODELS)
@@ -51,10 +51,10 @@ def test_table_2_shares_three_seeds_and_one_split():
 
 
 def test_the_fifteen_rows_of_table_3_are_fourteen_cells():
-    grid = molecules.ablation_grid()
+    grid = ablation_grid()
     assert len(published("ablation")) == 15
     assert len(grid.cells) == 14
-    labels = [molecules.ablation_label(row) for row in published("ablation")]
+    labels = [qm8_tables.ablation_label(row) for row in published("ablation")]
     assert labels[2] == labels[6] == "one-hot, long 10 20 30, K 20"
     options = {cell.label: cell.options for cell in grid.cells}
     assert options["one-hot, short 1 2 3"]["long_scales"] == ()
@@ -67,7 +67,7 @@ def test_the_fifteen_rows_of_table_3_are_fourteen_cells():
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_option_of_every_cell_is_one_of_its_network(recipe):
-    grids = [citation.grid(recipe=recipe), molecules.qm8_grid(recipe), molecules.ablation_grid(recipe)]
+    grids = [citation_grid(recipe=recipe), qm8_grid(recipe), ablation_grid(recipe)]
     for cell in [cell for grid in grids for cell in grid.cells]:
         assert set(cell.options) <= set(option_names(cell.model)), cell.name
         follows_the_appendix = recipe == "paper" and cell.table != "citation"
@@ -129,7 +129,7 @@ def test_settings_that_are_as_by_default_are_not_in_a_key():
 
 
 def test_parts_of_a_table_are_chosen_by_name():
-    grid = citation.grid(datasets=["pubmed", "cora"], splits=["public", "0.1%"], models=["gat", "gcn"], seeds=[4])
+    grid = citation_grid(datasets=["pubmed", "cora"], splits=["public", "0.1%"], models=["gat", "gcn"], seeds=[4])
     assert [cell.name for cell in grid.cells] == [
         "cora public gcn",
         "cora public gat",
@@ -154,11 +154,11 @@ def test_parts_of_a_table_are_chosen_by_name():
 )
 def test_a_wrong_name_lists_the_right_ones(wrong, right):
     with pytest.raises(ValueError, match=right):
-        citation.grid(**wrong)
+        citation_grid(**wrong)
 
 
 def test_shards_are_the_whole_and_do_not_overlap():
-    grid = citation.grid()
+    grid = citation_grid()
     names = [cell.name for number in (1, 2, 3) for cell in grid.shard(number, 3).cells]
     assert sorted(names) == sorted(cell.name for cell in grid.cells)
     with pytest.raises(ValueError, match="shard 4/3 does not exist"):
@@ -171,15 +171,15 @@ def test_a_recipe_may_have_rows_and_settings_of_its_own(monkeypatch):
     assert row_with("modern", "citation", "graphsage") is own
     assert row_with("paper", "citation", "graphsage").variant == ""
     assert row_with("modern", "citation", "gcn").variant == ""
-    modern = citation.grid(recipe="modern", models=["graphsage"]).cells[0]
+    modern = citation_grid(recipe="modern", models=["graphsage"]).cells[0]
     assert modern.options == {"hidden_channels": 256}
     assert modern.settings["patience"] == 30
-    changed = citation.grid(recipe="modern", models=["graphsage"], settings={"patience": 5}).cells[0]
+    changed = citation_grid(recipe="modern", models=["graphsage"], settings={"patience": 5}).cells[0]
     assert changed.settings["patience"] == 5
 
 
 def test_a_trial_has_other_options_and_keys():
-    grid = citation.grid(datasets=["cora"], models=["gcn"], seeds=[0])
+    grid = citation_grid(datasets=["cora"], models=["gcn"], seeds=[0])
     trial = grid.with_options({"input_dropout": 0.5}, {"normalize": True})
     for before, after in zip(grid.cells, trial.cells, strict=True):
         assert after.options == {**before.options, "input_dropout": 0.5}
@@ -190,7 +190,7 @@ def test_a_trial_has_other_options_and_keys():
 
 
 def test_a_recipe_may_have_another_row_for_few_labels():
-    rows = {cell.split: cell for cell in citation.grid(recipe="modern", datasets=["cora"], models=["lanczosnet"]).cells}
+    rows = {cell.split: cell for cell in citation_grid(recipe="modern", datasets=["cora"], models=["lanczosnet"]).cells}
     assert rows["public"].options == row("citation", "lanczosnet", "modern on cora").options
     assert rows["uniform"].options == row("citation", "lanczosnet", "modern, few labels").options
     assert rows["public"].data_options["normalize"]
@@ -200,7 +200,7 @@ def test_a_recipe_may_have_another_row_for_few_labels():
 
 
 def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
-    cells = citation.grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
+    cells = citation_grid(recipe="modern", splits=["public"], models=["lanczosnet"]).cells
     assert [cell.settings["temperature"] for cell in cells] == [0.3, 0.3, 1.0]
     assert [cell.options["input_dropout"] for cell in cells] == [0.7, 0.5, 0.5]
     few = row_with("modern", "citation", "lanczosnet", labels="few", dataset="cora")
@@ -214,7 +214,7 @@ def test_a_recipe_may_have_another_row_for_a_data_set(monkeypatch):
 
 
 def test_a_recipe_may_have_another_row_for_the_fewest_labels():
-    cells = citation.grid("stratified", "modern", models=["lanczosnet"]).cells
+    cells = citation_grid("stratified", "modern", models=["lanczosnet"]).cells
     attempts = {(cell.dataset, cell.fraction): cell.settings["restart_epochs"] for cell in cells}
     assert [place for place, epochs in attempts.items() if epochs] == [("pubmed", 0.0003)]
     fewest = row_with("modern", "citation", "lanczosnet", labels="fewest", dataset="cora")
@@ -222,32 +222,35 @@ def test_a_recipe_may_have_another_row_for_the_fewest_labels():
 
 
 def test_a_row_may_have_options_of_its_data(monkeypatch):
-    given = {cell.model: cell.data_options for cell in citation.grid(datasets=["cora"], splits=["public"]).cells}
+    given = {cell.model: cell.data_options for cell in citation_grid(datasets=["cora"], splits=["public"]).cells}
     assert given.pop("gat") == {"normalize": True}
     assert list(given.values()) == [{"normalize": False}] * 10
     own = Row("qm8", "gcn", {}, variant="modern", data={"workers": 1})
     monkeypatch.setattr(rows, "ROWS", (*rows.ROWS, own))
-    (cell,) = molecules.qm8_grid("modern", models=["gcn"], molecules=9).cells
+    (cell,) = qm8_grid("modern", models=["gcn"], molecules=9).cells
     assert cell.data_options == {"tasks": 16, "workers": 1, "molecules": 9}
 
 
 def test_the_lanczos_networks_have_further_rows_in_table_2():
-    assert not molecules.qm8_grid(models=["lanczosnet", "gcn"], variants=["published"]).cells[2:]
-    fixed = molecules.qm8_grid(models=["lanczosnet", "gcn"], variants=["lanczos"]).cells[2:]
+    assert not qm8_grid(models=["lanczosnet", "gcn"], variants=["published"]).cells[2:]
+    fixed = qm8_grid(models=["lanczosnet", "gcn"], variants=["lanczos"]).cells[2:]
     assert [(cell.model, cell.label, cell.options["exact_up_to"]) for cell in fixed] == [
         ("lanczosnet", "through Lanczos", 0)
     ]
-    plain, both = molecules.qm8_grid(), molecules.qm8_grid(models=["adalanczosnet"], variants=["lanczos", "published"])
+    plain, both = (
+        qm8_grid(),
+        qm8_grid(models=["adalanczosnet"], variants=["lanczos", "published"]),
+    )
     assert len(plain.cells) == 11
     assert [cell.label for cell in both.cells] == ["", "through Lanczos", "published filter"]
     assert [cell.options.get("exact_up_to") for cell in both.cells] == [26, 0, None]
     assert both.cells[2].options["tridiagonal_filter"] == "vectorized"
     with pytest.raises(ValueError, match="no variant 'other' here; known are lanczos, published"):
-        molecules.qm8_grid(variants=["other"])
+        qm8_grid(variants=["other"])
 
 
 def test_the_modern_rows_of_qm8_have_their_own_sizes():
-    for cell in molecules.qm8_grid("modern", models=["lanczosnet", "adalanczosnet"]).cells:
+    for cell in qm8_grid("modern", models=["lanczosnet", "adalanczosnet"]).cells:
         assert cell.options["residual"]
         assert cell.options["normalization"] == "layer"
         assert cell.settings["batch_size"] == 128
@@ -255,7 +258,7 @@ def test_the_modern_rows_of_qm8_have_their_own_sizes():
 
 def test_a_table_is_listed_without_loading_torch():
     code = (
-        "import sys; from lanczosnet.experiments import store; from lanczosnet.experiments.tables import citation, "
-        "molecules; assert 'torch' not in sys.modules"
+        "import sys; from lanczosnet.experiments import store, tables; tables.citation_grid(); tables.qm8_spec(); "
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

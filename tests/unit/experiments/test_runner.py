@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from lanczosnet.experiments import Cell, Grid, Store, provenance, runner
-from lanczosnet.experiments.progress import status
-from lanczosnet.experiments.runner import How, some_graphs, work
+from lanczosnet.experiments.runner import RunOptions, some_graphs, work
+from lanczosnet.experiments.status import status
 from lanczosnet.experiments.store import save_best
 from lanczosnet.experiments.workers import work_in_processes
 from lanczosnet.training import DivergenceError, Outcome, recipe
-from lanczosnet.training.engine import loaders as examples
+from lanczosnet.training.engine import loaders
 from lanczosnet.training.serialization import load_model
 from training_builders import packed_molecules
 
 SETTINGS = recipe("paper", "node", {"epochs": 3}).settings()
 GCN = Cell("citation", "karate", "1-per-class", None, "gcn", {"hidden_channels": 8}, "paper", SETTINGS)
 GAT = replace(GCN, model="gat", options={"hidden_channels": 4, "heads": (2, 1)})
-CPU = How(device="cpu")
+CPU = RunOptions(device="cpu")
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_long_run_goes_on_from_its_checkpoint(store, tmp_path, long_run):
 
 def test_runs_that_fail_together_are_tried_alone(store, monkeypatch):
     calls = []
-    monkeypatch.setattr(runner, "fit_together", failing({1}, calls))
+    monkeypatch.setattr(runner, "run_jobs", failing({1}, calls))
     fabric = runner.fabric_for("cpu")
     lines = list(runner.results(Grid((GCN,), (0, 1, 2)).runs, fabric, CPU, store))
     assert calls == [[0, 1, 2], [0], [1], [2]]
@@ -156,10 +156,10 @@ def test_runs_that_fail_together_are_tried_alone(store, monkeypatch):
 
 
 def test_a_broken_device_is_not_the_result_of_a_run(store, monkeypatch):
-    def fit_together(*trials, **how):
+    def run_jobs(*jobs, **how):
         raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(runner, "fit_together", fit_together)
+    monkeypatch.setattr(runner, "run_jobs", run_jobs)
     fabric = runner.fabric_for("cpu")
     lines = list(runner.results(Grid((GCN,), (0, 1)).runs, fabric, CPU, store))  # the device still works
     assert ["error" in line for line in lines] == [True, True]
@@ -169,26 +169,26 @@ def test_a_broken_device_is_not_the_result_of_a_run(store, monkeypatch):
 
 
 def failing(seeds: set[int], calls: list[list[int]]):
-    def fit_together(trials, data, recipe, **how):
-        calls.append([trial.seed for trial in trials])
-        if seeds & {trial.seed for trial in trials}:
+    def run_jobs(jobs, *how, **others):
+        calls.append([job.spec.seed for job in jobs])
+        if seeds & {job.spec.seed for job in jobs}:
             raise DivergenceError(2, 0.01)
-        return original(trials, data, recipe, **how)
+        return original(jobs, *how, **others)
 
-    original = runner.fit_together
-    return fit_together
+    original = runner.run_jobs
+    return run_jobs
 
 
 def test_a_diverging_run_has_a_line_with_its_error_and_the_others_go_on(store, monkeypatch):
-    def fit_together(trials, *data, **how):
-        outcomes = original(trials, *data, **how)
+    def run_jobs(jobs, *how, **others):
+        outcomes = original(jobs, *how, **others)
         return [
-            Outcome(None, 1.0, DivergenceError(2, 0.01)) if trial.seed == 1 else outcome
-            for trial, outcome in zip(trials, outcomes, strict=True)
+            Outcome(None, 1.0, DivergenceError(2, 0.01)) if job.spec.seed == 1 else outcome
+            for job, outcome in zip(jobs, outcomes, strict=True)
         ]
 
-    original = runner.fit_together
-    monkeypatch.setattr(runner, "fit_together", fit_together)
+    original = runner.run_jobs
+    monkeypatch.setattr(runner, "run_jobs", run_jobs)
     grid = Grid((GCN,), (0, 1, 2))
     work(grid, store, CPU)
     lines = {line["seed"]: line for line in store.lines().values()}
@@ -201,12 +201,12 @@ def test_a_diverging_run_has_a_line_with_its_error_and_the_others_go_on(store, m
 
 def test_failed_runs_are_tried_again_once_on_demand(store, monkeypatch):
     calls = []
-    monkeypatch.setattr(runner, "fit_together", failing({1}, calls))
+    monkeypatch.setattr(runner, "run_jobs", failing({1}, calls))
     grid = Grid((GCN,), (0, 1))
     work(grid, store, CPU)
     work(grid, store, CPU)
     assert calls == [[0], [1]]
-    retry = How(device="cpu", retry_before="9999")
+    retry = RunOptions(device="cpu", retry_before="9999")
     work(grid, store, retry)
     assert calls == [[0], [1], [1]]
     monkeypatch.undo()
@@ -245,12 +245,12 @@ def test_errors_of_targets_that_come_twice_are_told_apart(store, monkeypatch, lo
 def test_molecules_are_prepared_once_for_a_run(store, monkeypatch, long_run):
     prepared = []
 
-    class Counted(examples.ManyGraphs):
+    class Counted(loaders.GraphLoader):
         def __init__(self, *arguments):
             prepared.append(self)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(examples, "ManyGraphs", Counted)
+    monkeypatch.setattr(loaders, "GraphLoader", Counted)
     work(Grid((long_run,), (0,)), store, CPU)
     assert set(next(iter(store.lines().values()))["by_target"]) == {"val", "test"}
     assert len(prepared) == 1

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from lanczosnet.experiments import Grid, workers
-from lanczosnet.experiments.runner import How
+from lanczosnet.experiments.runner import RunOptions
 
 
 class Process:
@@ -43,11 +43,11 @@ def test_workers_that_are_stopped_end_before_any_is_waited_for(done, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        workers.work_in_processes(Grid((), ()), tmp_path, How(), 2, stop)
+        workers.work_in_processes(Grid((), ()), tmp_path, RunOptions(), 2, stop)
     assert done == [("kill", 0), ("kill", 1), ("join", 0), ("join", 1)]
 
 
 def test_a_worker_that_cannot_start_ends_the_others(done, tmp_path):
     with pytest.raises(OSError, match="no more processes"):
-        workers.work_in_processes(Grid((), ()), tmp_path, How(), 4, lambda: None)
+        workers.work_in_processes(Grid((), ()), tmp_path, RunOptions(), 4, lambda: None)
     assert done == [("kill", 0), ("kill", 1), ("join", 0), ("join", 1)]

@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
+from lanczosnet.backends.arrays import DeviceArrays
 from lanczosnet.graphs import DataError, PackedGraphs, load, pack
-from lanczosnet.graphs.packed import _OnDevice
 from lanczosnet.transforms import AddRitzPairs
 
 
@@ -94,7 +94,7 @@ def test_the_two_array_libraries_gather_alike(graphs):
     on_host = list(graphs.batches(3))
     other = pack(random_graphs())
     arrays = {key: torch.from_numpy(value) for key, value in other._arrays[1].items()}
-    other.__dict__["_arrays"] = (_OnDevice(torch.device("cpu")), arrays)
+    other.__dict__["_arrays"] = (DeviceArrays(torch.device("cpu")), arrays)
     for left, right in zip(other.batches(3), on_host, strict=True):
         assert_equal(left, right)
 

@@ -6,7 +6,7 @@ import io
 import pytest
 from scipy import stats
 
-from lanczosnet.report import FORMATS, Cell, Comparison, Table, render
+from lanczosnet.report import FORMATS, Comparison, Measurement, Table, render
 from lanczosnet.report.formats import as_rows
 from lanczosnet.report.table import duration
 
@@ -140,12 +140,14 @@ def test_a_wrong_format_lists_the_right_ones(table):
 
 
 def compared(values, mean, deviation=None, runs=None, higher_is_better=True) -> Comparison:
-    return Comparison("published", mean, deviation, runs, Cell(tuple(values)), higher_is_better)
+    return Comparison("published", mean, deviation, runs, Measurement(tuple(values)), higher_is_better)
 
 
 def test_the_p_value_is_that_of_welch():
     ours = (80.1, 81.3, 79.8, 82.0, 80.7)
-    expected = stats.ttest_ind_from_stats(Cell(ours).mean, Cell(ours).deviation, 5, 79.5, 1.8, 10, equal_var=False)
+    expected = stats.ttest_ind_from_stats(
+        Measurement(ours).mean, Measurement(ours).deviation, 5, 79.5, 1.8, 10, equal_var=False
+    )
     assert compared(ours, 79.5, 1.8, 10).p_value == pytest.approx(expected.pvalue)
 
 
@@ -181,9 +183,9 @@ def test_the_plain_comparisons():
 
 
 def test_the_deviation_is_that_of_the_sample():
-    assert Cell((1.0, 2.0, 3.0)).deviation == 1.0
-    assert Cell((1.0,)).deviation is None
-    assert Cell(()).mean is None
+    assert Measurement((1.0, 2.0, 3.0)).deviation == 1.0
+    assert Measurement((1.0,)).deviation is None
+    assert Measurement(()).mean is None
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanczosnet.files import replacing
+from lanczosnet.files import atomic_write
 from lanczosnet.graphs import cache
-from lanczosnet.training import Plan, TrainingError, checkpoint, prepare, run
+from lanczosnet.training import JobSpec, TrainingError, checkpoint, prepare, run
 from lanczosnet.training import serialization as saved
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.job import CHECKPOINT
@@ -23,33 +23,33 @@ class Interrupt(Exception):  # noqa: N818 - it stands for a killed process
     pass
 
 
-def interrupted(prepared, folder, epoch, **options):
+def interrupted(job, folder, epoch, **options):
     def stop(report):
         if report.epoch == epoch:
             raise Interrupt
 
     with pytest.raises(Interrupt):
-        run(prepared, folder, on_epoch=stop, checkpoint_seconds=0.0, **options)
+        run(job, folder, on_epoch=stop, checkpoint_seconds=0.0, **options)
 
 
 @pytest.fixture(scope="module", params=["graphs", "nodes"])
-def prepared(request, tmp_path_factory):
+def job(request, tmp_path_factory):
     if request.param == "nodes":
-        return prepare(Plan("karate", settings=SMALL, split="1-per-class"))
+        return prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
     import torch
 
     path = tmp_path_factory.mktemp("data") / "graphs.pt"
     torch.save(packed_molecules(20)[:], path)
-    return prepare(Plan(str(path), settings=SMALL))
+    return prepare(JobSpec(str(path), settings=SMALL))
 
 
-def test_an_interrupted_run_ends_bit_identical(prepared, tmp_path):
-    run(prepared, tmp_path / "whole")
-    interrupted(prepared, tmp_path / "parts", 3)
-    interrupted(prepared, tmp_path / "parts", 3, resume=True)  # the checkpoint is of epoch 2
-    interrupted(prepared, tmp_path / "parts", 5, resume=True)
+def test_an_interrupted_run_ends_bit_identical(job, tmp_path):
+    run(job, tmp_path / "whole")
+    interrupted(job, tmp_path / "parts", 3)
+    interrupted(job, tmp_path / "parts", 3, resume=True)  # the checkpoint is of epoch 2
+    interrupted(job, tmp_path / "parts", 5, resume=True)
     reports = []
-    run(prepared, tmp_path / "parts", resume=True, on_epoch=reports.append)
+    run(job, tmp_path / "parts", resume=True, on_epoch=reports.append)
     assert [report.epoch for report in reports] == [5, 6]
     for name in FILES:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
@@ -58,72 +58,74 @@ def test_an_interrupted_run_ends_bit_identical(prepared, tmp_path):
 
 @pytest.mark.parametrize("epoch", [3, 4])
 def test_a_run_that_is_interrupted_where_it_begins_anew_does_so(tmp_path, epoch):
-    prepared = prepare(
-        Plan("karate", settings={**SMALL, "restart_epochs": 3, "averaging": 0.9, "stop_window": 0}, split="1-per-class")
+    job = prepare(
+        JobSpec(
+            "karate", settings={**SMALL, "restart_epochs": 3, "averaging": 0.9, "stop_window": 0}, split="1-per-class"
+        )
     )
-    run(prepared, tmp_path / "whole")
-    interrupted(prepared, tmp_path / "parts", epoch)  # the checkpoint is of the epoch before
-    run(prepared, tmp_path / "parts", resume=True)
+    run(job, tmp_path / "whole")
+    interrupted(job, tmp_path / "parts", epoch)  # the checkpoint is of the epoch before
+    run(job, tmp_path / "parts", resume=True)
     for name in FILES:
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
 
 
-def test_an_interrupted_run_is_not_begun_anew_by_mistake(prepared, tmp_path):
-    interrupted(prepared, tmp_path, 3)
+def test_an_interrupted_run_is_not_begun_anew_by_mistake(job, tmp_path):
+    interrupted(job, tmp_path, 3)
     before = (tmp_path / CHECKPOINT).read_bytes()
-    with pytest.raises(TrainingError, match=r"holds a run that was interrupted: go on with --resume, begin anew with"):
-        run(prepared, tmp_path)
+    with pytest.raises(TrainingError, match="holds a run that was interrupted: pass resume=True"):
+        run(job, tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
-    run(prepared, tmp_path, resume=True)
+    run(job, tmp_path, resume=True)
 
 
-def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(prepared, tmp_path):
-    first = run(prepared, tmp_path, resume=True)
+def test_without_a_checkpoint_resume_starts_and_a_finished_run_stays(job, tmp_path):
+    first = run(job, tmp_path, resume=True)
     before = (tmp_path / "model.safetensors").stat().st_mtime_ns
-    assert run(prepared, tmp_path, resume=True) == first
+    assert run(job, tmp_path, resume=True) == first
     assert (tmp_path / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_a_run_that_cannot_start_leaves_nothing(tmp_path):
-    prepared = prepare(Plan("karate", settings={**SMALL, "restart_epochs": 3, "patience": 2}, split="1-per-class"))
+    job = prepare(JobSpec("karate", settings={**SMALL, "restart_epochs": 3, "patience": 2}, split="1-per-class"))
     with pytest.raises(TrainingError, match="restart_epochs needs all epochs"):
-        run(prepared, tmp_path / "refused")
+        run(job, tmp_path / "refused")
     assert not (tmp_path / "refused").exists()
 
 
 def test_the_checkpoint_of_another_run_is_refused(tmp_path):
-    plan = Plan("karate", settings=SMALL, split="1-per-class")
-    interrupted(prepare(plan), tmp_path, 3)
+    spec = JobSpec("karate", settings=SMALL, split="1-per-class")
+    interrupted(prepare(spec), tmp_path, 3)
     with pytest.raises(TrainingError, match="another run: seed differ"):
-        run(prepare(Plan("karate", settings=SMALL, split="1-per-class", seed=1)), tmp_path, resume=True)
+        run(prepare(JobSpec("karate", settings=SMALL, split="1-per-class", seed=1)), tmp_path, resume=True)
 
 
 def test_a_version_that_lacked_a_setting_had_it_switched_off(tmp_path):
-    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
-    own = json.loads(json.dumps(prepared.identity()))
+    job = prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
+    own = json.loads(json.dumps(job.identity()))
     older = own | {"recipe": {key: value for key, value in own["recipe"].items() if key != "restart_epochs"}}
     assert not checkpoint.differences(older, own)
     assert checkpoint.differences(older, own | {"recipe": own["recipe"] | {"restart_epochs": 2}}) == ["recipe"]
-    done = run(prepared, tmp_path)
+    done = run(job, tmp_path)
     path = tmp_path / "config.json"
     config = json.loads(path.read_text())
     del config["training"]["settings"]["restart_epochs"]
     path.write_text(json.dumps(config))
-    assert run(prepared, tmp_path, resume=True) == done
+    assert run(job, tmp_path, resume=True) == done
 
 
 def test_a_torn_checkpoint_is_an_error_that_says_so(tmp_path):
-    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
-    interrupted(prepared, tmp_path, 3)
+    job = prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
+    interrupted(job, tmp_path, 3)
     path = tmp_path / CHECKPOINT
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(TrainingError, match="delete it and start again"):
-        run(prepared, tmp_path, resume=True)
+        run(job, tmp_path, resume=True)
 
 
 def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
-    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
-    interrupted(prepared, tmp_path, 3)
+    job = prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
+    interrupted(job, tmp_path, 3)
     before = (tmp_path / CHECKPOINT).read_bytes()
 
     def torn(path, content):
@@ -132,17 +134,17 @@ def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", torn)
     with pytest.raises(Interrupt):
-        run(prepared, tmp_path, resume=True, checkpoint_seconds=0.0)
+        run(job, tmp_path, resume=True, checkpoint_seconds=0.0)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
 def test_a_run_killed_between_its_model_and_its_end_leaves_no_checkpoint(tmp_path):
-    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
-    interrupted(prepared, tmp_path, 3)
+    job = prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
+    interrupted(job, tmp_path, 3)
     before = (tmp_path / CHECKPOINT).read_bytes()
-    fitted = run(prepared, tmp_path, resume=True)
+    fitted = run(job, tmp_path, resume=True)
     (tmp_path / CHECKPOINT).write_bytes(before)
-    assert run(prepared, tmp_path, resume=True) == fitted
+    assert run(job, tmp_path, resume=True) == fitted
     assert not (tmp_path / CHECKPOINT).exists()
 
 
@@ -152,15 +154,15 @@ def test_files_are_written_under_the_temporary_names_alone(tmp_path, monkeypatch
 
     @contextmanager
     def watched(target):
-        with replacing(target) as temporary:
+        with atomic_write(target) as temporary:
             number = temporary.stat().st_ino
             yield temporary
             seen.append((target.name, temporary.stat().st_ino == number))
 
     for module in (checkpoint, saved, cache):
-        monkeypatch.setattr(module, "replacing", watched)
-    prepared = prepare(Plan("karate", settings=SMALL, split="1-per-class"))
-    run(prepared, tmp_path, checkpoint_seconds=0.0)
+        monkeypatch.setattr(module, "atomic_write", watched)
+    job = prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
+    run(job, tmp_path, checkpoint_seconds=0.0)
     cache.write_cache(tmp_path / "cache", {"x": np.zeros(3)}, {})
     assert set(seen) == {(name, True) for name in (CHECKPOINT, "model.safetensors", "config.json", "cache")}
 

@@ -9,7 +9,7 @@ from lanczosnet.models import MODELS
 from lanczosnet.training import Classification, Regression, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.consistency import aligned, disagreement, sharpened
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.engine.loaders import examples_of
+from lanczosnet.training.engine.loaders import loader_for
 from lanczosnet.training.schedule import consistency_weight
 from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
@@ -120,7 +120,7 @@ def trainer_of(dropout=0.0, **settings):
     task = task_of(data, parts.train)
     model = architecture_for(data, task, "lanczosnet", SMALL | {"dropout": dropout}).build(0)
     fabric = fabric_for("cpu")
-    examples = examples_of(model, data, fabric.device)
+    examples = loader_for(model, data, fabric.device)
     return Trainer(model, examples, parts, task, node_recipe(**settings), 0, fabric)
 
 
@@ -138,7 +138,7 @@ def losses_of(data, **settings):
 
 def test_the_loss_is_the_views_mean_and_a_weighted_disagreement():
     trainer = trainer_of(views=3, consistency=2.0)
-    step = trainer.examples.step(trainer.split.train)
+    step = trainer.loader.step(trainer.split.train)
     once = trainer_of().loss(step)
     torch.testing.assert_close(trainer.loss(step), once)  # without dropout the views are one
     output = trainer.module(step.inputs)
@@ -187,7 +187,7 @@ def test_views_of_one_graph_are_copies_in_one_forward_pass(name):
     model.register_forward_hook(lambda module, inputs, output: passes.append(len(output)))
     losses = []
     for copies in (1, 3):
-        examples = examples_of(model, data, fabric.device, copies)
+        examples = loader_for(model, data, fabric.device, copies)
         trainer = Trainer(model, examples, parts, task, chosen, 0, fabric)
         losses.append(trainer.loss(next(trainer.steps(parts.train)), 0.5))
     torch.testing.assert_close(losses[1], losses[0], rtol=1e-4, atol=0)  # without dropout

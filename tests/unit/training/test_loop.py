@@ -11,11 +11,11 @@ from lanczosnet.graphs import pack
 from lanczosnet.models import MODELS
 from lanczosnet.training import DivergenceError, TrainingError, architecture_for, fit, recipe, task_of
 from lanczosnet.training.averaging import WeightAverage
-from lanczosnet.training.engine.concurrent import advance
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.engine.loaders import ManyGraphs, OneGraph, examples_of
+from lanczosnet.training.engine.loaders import GraphLoader, NodeLoader, Share, loader_for
+from lanczosnet.training.loop import advance
 from lanczosnet.training.schedule import consistency_weight, learning_rate, mixed_seed
-from lanczosnet.training.state import Progress
+from lanczosnet.training.state import History
 from lanczosnet.training.trainer import RESTART, Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 
@@ -29,7 +29,7 @@ def trained(data, name="lanczosnet", seed=0, options=SMALL, **settings):
     task = task_of(data, parts.train, regression_loss=chosen.regression_loss)
     model = architecture_for(data, task, name, options).build(seed)
     reports = []
-    # On the CPU, whatever devices there are: test_together.py has the GPU's bits.
+    # On the CPU, whatever devices there are: engine/test_concurrent.py has the GPU's bits.
     fitted = fit(model, data, parts, task, chosen, seed=seed, fabric=fabric_for("cpu"), on_epoch=reports.append)
     return model, fitted, reports
 
@@ -103,16 +103,16 @@ def test_what_is_averaged_begins_anew_too():
     task = task_of(data, parts.train)
     chosen = recipe("modern", "node", {"restart_epochs": 2})
     model = architecture_for(data, task, "lanczosnet", SMALL).build(0)
-    examples = examples_of(model, data, CPU)
+    examples = loader_for(model, data, CPU)
     trainer = Trainer(model, examples, parts, task, chosen, 0, fabric_for("cpu"))
     for _ in range(2):
         advance([trainer])
-    assert trainer.run.average.count == 2
-    trainer.run.restart()
-    assert trainer.run.average.count == 0
+    assert trainer.state.average.count == 2
+    trainer.state.restart()
+    assert trainer.state.average.count == 0
     for name, weight in model.state_dict().items():
-        assert torch.equal(trainer.run.average.weights[name], weight), name
-    states = [tensor for state in trainer.run.optimizer.state.values() for tensor in state.values()]
+        assert torch.equal(trainer.state.average.weights[name], weight), name
+    states = [tensor for state in trainer.state.optimizer.state.values() for tensor in state.values()]
     assert states
     assert not any(tensor.any() for tensor in states)
 
@@ -165,7 +165,7 @@ class Bare(nn.Module):
 
 def test_ten_losses_in_a_row_that_do_not_improve_end_a_run_and_nine_do_not():
     paper = recipe("paper", "node")
-    record = Progress()
+    record = History()
     for loss in [5.0, *range(1, 11)]:
         record.tick(float(loss), (0.0, 0.0))
     assert record.reason_to_stop(paper) is None
@@ -177,7 +177,7 @@ def test_ten_losses_in_a_row_that_do_not_improve_end_a_run_and_nine_do_not():
 
 
 def test_equal_metrics_are_told_apart_by_the_loss():
-    record = Progress()
+    record = History()
     assert [record.tick(0, rank) for rank in [(0.5, -2.0), (0.5, -2.0), (0.5, -1.0), (0.4, 0.0)]] == [
         True, False, True, False
     ]  # fmt: skip
@@ -260,7 +260,7 @@ def assert_steps_equal_single_graphs(model, examples, data):
 def test_padded_blocks_change_no_output():
     data = packed_molecules(12)
     model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
-    examples = ManyGraphs(model, data, CPU)
+    examples = GraphLoader(model, data, CPU)
     assert_steps_equal_single_graphs(model, examples, data)
     assert examples.blocks is not None
 
@@ -270,7 +270,7 @@ def test_networks_of_messages_stay_with_edges_on_a_cpu():
     task = task_of(data, torch.arange(8))
     for name, has_blocks in (("gcn", True), ("gpnn", True), ("ggnn", False), ("mpnn", False), ("gat", False)):
         model = architecture_for(data, task, name, SIZES).build()
-        examples = ManyGraphs(model, data, CPU)
+        examples = GraphLoader(model, data, CPU)
         assert (examples.blocks is not None) == has_blocks, name
         assert_steps_equal_single_graphs(model, examples, data)
 
@@ -279,7 +279,7 @@ def test_precomputed_pairs_change_no_output_where_blocks_would_take_too_much_mem
     monkeypatch.setattr("lanczosnet.batching.padded.MOST_BYTES", 0)
     data = packed_molecules(12)
     model = architecture_for(data, task_of(data, torch.arange(8)), "lanczosnet", SMALL).build()
-    examples = ManyGraphs(model, data, CPU)
+    examples = GraphLoader(model, data, CPU)
     assert examples.blocks is None
     assert {"ritz_values", "ritz_vectors", "component_index"} <= {*examples.graphs.node, *examples.graphs.graph}
     assert_steps_equal_single_graphs(model, examples, data)
@@ -289,7 +289,7 @@ def test_training_leaves_the_callers_data_as_it_was(device):
     data = communities()
     x, keys = data.x, set(data.keys())
     model = architecture_for(data, task_of(data, torch.arange(9)), "lanczosnet", SMALL).build().to(device)
-    OneGraph(model, data, device)
+    NodeLoader(model, data, device)
     assert data.x is x
     assert set(data.keys()) == keys
 
@@ -302,7 +302,7 @@ def test_graphs_in_several_parts_are_trained_as_they_are(most_bytes, monkeypatch
     graphs.append(Data(**{key: parts[key] for key in graphs[0].keys() if key != "y"}, y=graphs[0].y))  # noqa: SIM118
     data = pack(graphs)
     model = architecture_for(data, task_of(data, torch.arange(1, 7)), "lanczosnet", SMALL).build().eval()
-    examples = ManyGraphs(model, data, CPU)
+    examples = GraphLoader(model, data, CPU)
     assert (examples.blocks is None) == (most_bytes == 0)
     (step,) = examples.steps(torch.arange(7), 7)
     alone = torch.cat([model(graph) for graph in graphs])
@@ -313,10 +313,10 @@ def test_graphs_in_several_parts_are_trained_as_they_are(most_bytes, monkeypatch
 def test_processes_share_a_batch_without_overlap(data):
     task = task_of(data, torch.arange(9))
     model = architecture_for(data, task, "lanczosnet", SMALL).build()
-    examples = (ManyGraphs if task.level == "graph" else OneGraph)(model, data, CPU)
+    examples = (GraphLoader if task.level == "graph" else NodeLoader)(model, data, CPU)
     items = torch.randperm(9)
     whole = list(examples.steps(items, 4))
-    parts = [list(examples.steps(items, 4, process, 2)) for process in range(2)]
+    parts = [list(examples.steps(items, 4, Share(process, 2))) for process in range(2)]
     for joint, shares in zip(whole, zip(*parts, strict=True), strict=True):
         counts = [int(task.known(share.y).sum()) for share in shares]
         assert sum(counts) == int(task.known(joint.y).sum())
@@ -327,7 +327,7 @@ def test_a_batch_that_does_not_divide_among_processes_is_refused():
     data = packed_molecules(8)
     model = architecture_for(data, task_of(data, torch.arange(6)), "lanczosnet", SMALL).build()
     with pytest.raises(TrainingError, match="multiple of the 2 processes"):
-        next(ManyGraphs(model, data, CPU).steps(torch.arange(6), 3, 0, 2))
+        next(GraphLoader(model, data, CPU).steps(torch.arange(6), 3, Share(0, 2)))
 
 
 def test_double_precision_is_that_of_the_weights_too():

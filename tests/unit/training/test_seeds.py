@@ -1,4 +1,4 @@
-"""Several seeds of one plan leave what each leaves alone, wherever they are trained."""
+"""Several seeds of one spec leave what each leaves alone, wherever they are trained."""
 
 import json
 import multiprocessing
@@ -9,9 +9,10 @@ import time
 import pytest
 import torch
 
-from lanczosnet.training import DivergenceError, Plan, TrainingError, prepare, run, run_seeds, seeds
-from lanczosnet.training import job as plan_module
+from lanczosnet.training import DivergenceError, JobSpec, TrainingError, prepare, run, run_seeds, seeds
+from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.job import MetricsFile
 from training_builders import packed_molecules
 
 SEEDS = (3, 4, 5)
@@ -24,19 +25,19 @@ class Killed(BaseException):
 
 
 @pytest.fixture(params=["nodes", "graphs"])
-def plan(request, tmp_path):
+def spec(request, tmp_path):
     if request.param == "nodes":
-        return Plan("karate", settings=SETTINGS, split="1-per-class")
+        return JobSpec("karate", settings=SETTINGS, split="1-per-class")
     torch.save(packed_molecules(20)[:], tmp_path / "graphs.pt")
-    return Plan(str(tmp_path / "graphs.pt"), settings=SETTINGS)
+    return JobSpec(str(tmp_path / "graphs.pt"), settings=SETTINGS)
 
 
-def together(plan, folder, **how):
-    return run_seeds(plan, SEEDS, folder, together=True, device="cpu", **how)
+def side_by_side(spec, folder, **how):
+    return run_seeds(spec, SEEDS, folder, concurrent=True, device="cpu", **how)
 
 
-def alone(plan, folder, seed):
-    changed = Plan(**{**vars(plan), "seed": seed})
+def alone(spec, folder, seed):
+    changed = JobSpec(**{**vars(spec), "seed": seed})
     return run(prepare(changed), folder, fabric=fabric_for("cpu"))
 
 
@@ -48,78 +49,80 @@ def assert_same_files(folder, other):
 
 def killing(monkeypatch, after):
     """The process ends when so many epochs are noted."""
-    original = plan_module.Record.note
+    original = MetricsFile.write
     left = after
 
-    def note(self, report):
+    def write(self, report):
         nonlocal left
         original(self, report)
         left -= 1
         if left == 0:
             raise Killed
 
-    monkeypatch.setattr(plan_module.Record, "note", note)
+    monkeypatch.setattr(MetricsFile, "write", write)
 
 
-@pytest.mark.parametrize("at_once", [None, 2], ids=["all at once", "two at once"])
-def test_seeds_in_one_process_leave_what_each_leaves_alone(plan, tmp_path, at_once):
-    outcomes = together(plan, tmp_path / "all", at_once=at_once)
+@pytest.mark.parametrize("number", [None, 2], ids=["all at once", "two at once"])
+def test_seeds_in_one_process_leave_what_each_leaves_alone(spec, tmp_path, number):
+    outcomes = side_by_side(spec, tmp_path / "all", at_once=number)
     for seed, outcome in zip(SEEDS, outcomes, strict=True):
-        assert outcome == alone(plan, tmp_path / f"{seed}", seed)
+        assert outcome == alone(spec, tmp_path / f"{seed}", seed)
         assert_same_files(tmp_path / "all" / f"seed-{seed}", tmp_path / f"{seed}")
     assert len({str(outcome.metrics) for outcome in outcomes}) > 1
 
 
 @pytest.mark.parametrize("after", [2, 4, 7])
-def test_seeds_that_were_killed_go_on_bit_identical(plan, tmp_path, monkeypatch, after):
-    whole = together(plan, tmp_path / "whole")
+def test_seeds_that_were_killed_go_on_bit_identical(spec, tmp_path, monkeypatch, after):
+    whole = side_by_side(spec, tmp_path / "whole")
     with monkeypatch.context() as patch:
         killing(patch, after)
         with pytest.raises(Killed):
-            together(plan, tmp_path / "killed", checkpoint_seconds=0.0)
+            side_by_side(spec, tmp_path / "killed", checkpoint_seconds=0.0)
     assert not (tmp_path / "killed" / "seed-5").joinpath("config.json").exists()
-    assert together(plan, tmp_path / "killed", resume=True) == whole
+    assert side_by_side(spec, tmp_path / "killed", resume=True) == whole
     for seed in SEEDS:
         assert_same_files(tmp_path / "killed" / f"seed-{seed}", tmp_path / "whole" / f"seed-{seed}")
 
 
 def test_progress_is_told_by_the_epoch_and_adds_up(tmp_path, monkeypatch):
-    plan = Plan("karate", settings=SETTINGS, split="1-per-class")
+    spec = JobSpec("karate", settings=SETTINGS, split="1-per-class")
     shares = []
     with monkeypatch.context() as patch:
         killing(patch, 6)
         with pytest.raises(Killed):
-            together(plan, tmp_path, checkpoint_seconds=0.0, on_progress=shares.append)
+            side_by_side(spec, tmp_path, checkpoint_seconds=0.0, on_progress=shares.append)
     assert sum(shares) == pytest.approx(1.25)
     shares.clear()
-    together(plan, tmp_path, resume=True, on_progress=shares.append)
+    side_by_side(spec, tmp_path, resume=True, on_progress=shares.append)
     assert shares[0] == 1.0
     assert sum(shares) == pytest.approx(3.0)
 
 
 def test_a_model_is_not_replaced_and_another_run_not_continued(tmp_path):
-    plan = Plan("karate", settings=SETTINGS, split="1-per-class")
-    alone(plan, tmp_path / "seed-5", 5)
+    spec = JobSpec("karate", settings=SETTINGS, split="1-per-class")
+    alone(spec, tmp_path / "seed-5", 5)
     with pytest.raises(TrainingError, match="already holds a model"):
-        together(plan, tmp_path)
+        side_by_side(spec, tmp_path)
     assert not (tmp_path / "seed-3").exists()
-    other = Plan("karate", settings=SETTINGS | {"epochs": 5}, split="1-per-class")
+    other = JobSpec("karate", settings=SETTINGS | {"epochs": 5}, split="1-per-class")
     with pytest.raises(TrainingError, match="another run"):
-        together(other, tmp_path, resume=True)
+        side_by_side(other, tmp_path, resume=True)
 
 
 def test_a_seed_that_diverges_is_reported_when_the_others_are_saved(tmp_path, monkeypatch):
-    plan = Plan("karate", settings=SETTINGS | {"averaging": 0.0}, split="1-per-class")
-    original = plan_module.Record.note
+    spec = JobSpec("karate", settings=SETTINGS | {"averaging": 0.0}, split="1-per-class")
+    original = MetricsFile.write
 
-    def note(self, report):
+    def write(self, report):
         original(self, report)
-        if self.prepared.plan.seed == 4 and report.epoch == 2:
-            torch.nn.init.constant_(next(self.network.parameters()), float("nan"))
+        if self.path.parent.name == "seed-4" and report.epoch == 2:
+            torch.nn.init.constant_(next(networks[4].parameters()), float("nan"))
 
-    monkeypatch.setattr(plan_module.Record, "note", note)
+    build, networks = Architecture.build, {}
+    monkeypatch.setattr(Architecture, "build", lambda self, seed: networks.setdefault(seed, build(self, seed)))
+    monkeypatch.setattr(MetricsFile, "write", write)
     with pytest.raises(DivergenceError, match="in epoch 3"):
-        together(plan, tmp_path)
+        side_by_side(spec, tmp_path)
     stopped = [
         json.loads((tmp_path / f"seed-{seed}" / "config.json").read_text())["result"]["stopped"] for seed in SEEDS
     ]
@@ -130,12 +133,12 @@ def test_a_seed_that_diverges_is_reported_when_the_others_are_saved(tmp_path, mo
 def test_torchrun_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(TrainingError, match="torchrun"):
-        run_seeds(Plan("karate"), SEEDS, tmp_path)
+        run_seeds(JobSpec("karate"), SEEDS, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_process_that_dies_is_told_and_not_waited_for():
-    with pytest.raises(TrainingError, match=r"died.*--resume"):
+    with pytest.raises(TrainingError, match=r"died.*resume=True"):
         list(seeds._in_processes(os._exit, [3, 4], 2, lambda share: None))
 
 
@@ -165,8 +168,8 @@ def test_a_divergence_passes_from_process_to_process():
 )
 def test_the_device_decides_how_seeds_are_trained(monkeypatch, tmp_path, device, has_cuda, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
-    monkeypatch.setattr(seeds, "fabric_for", lambda *names, any_order: any_order)
-    monkeypatch.setattr(seeds, "_side_by_side", lambda *given, **how: ["together", given[3]])
+    monkeypatch.setattr(seeds, "fabric_for", lambda *names, deterministic: deterministic)
+    monkeypatch.setattr(seeds, "_side_by_side", lambda *given, **how: ["together", given[1]])
     monkeypatch.setattr(seeds, "_in_processes", lambda one, *_: ["processes", one.args[2]()])
-    found = run_seeds(Plan("karate", split="1-per-class"), SEEDS, tmp_path, device=device, any_order=True)
-    assert found == [expected, True]
+    found = run_seeds(JobSpec("karate", split="1-per-class"), SEEDS, tmp_path, device=device, deterministic=False)
+    assert found == [expected, False]

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 import lanczosnet
 from lanczosnet.files import sha256_of
 from lanczosnet.graphs import DataError, load, select_targets
-from lanczosnet.training import Plan, TrainingError, prepare, run
+from lanczosnet.training import JobSpec, TrainingError, prepare, run
 from lanczosnet.training import predict as predictions
 from lanczosnet.training.evaluation import evaluate, original_data
 from training_builders import packed_molecules
@@ -27,8 +27,8 @@ SMILES = ["C", "CC", "CCO", "c1ccccc1", "C=O", "C#N", "CCN", "O", "CO", "CN", "C
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
     folder = tmp_path_factory.mktemp("digits")
-    plan = Plan("digits", settings=SMALL | {"epochs": 20}, split="10-per-class")
-    run(prepare(plan), folder)
+    spec = JobSpec("digits", settings=SMALL | {"epochs": 20}, split="10-per-class")
+    run(prepare(spec), folder)
     return folder
 
 
@@ -36,7 +36,7 @@ def digits(tmp_path_factory):
 def graphs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
     torch.save(packed_molecules(20)[:], folder / "graphs.pt")
-    run(prepare(Plan(str(folder / "graphs.pt"), settings=SMALL)), folder)
+    run(prepare(JobSpec(str(folder / "graphs.pt"), settings=SMALL)), folder)
     return folder
 
 
@@ -46,7 +46,7 @@ def molecules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("molecules")
     rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
     (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows))
-    run(prepare(Plan(str(folder / "table.csv"), settings=SMALL), folder / "cache"), folder / "model")
+    run(prepare(JobSpec(str(folder / "table.csv"), settings=SMALL), folder / "cache"), folder / "model")
     return folder
 
 
@@ -54,7 +54,7 @@ def test_a_directory_holds_all_that_is_known(digits):
     assert sorted(path.name for path in digits.iterdir()) == ["config.json", "metrics.jsonl", "model.safetensors"]
     config = json.loads((digits / "config.json").read_text())
     assert config["architecture"]["name"] == "lanczosnet"
-    assert config["split"]["hash"] == prepare(Plan("digits", split="10-per-class")).split.hash
+    assert config["split"]["hash"] == prepare(JobSpec("digits", split="10-per-class")).split.hash
     assert config["data"]["neighbours"] == 10
     assert config["training"]["settings"]["epochs"] == 20
     assert set(config["versions"]) == {"lanczosnet", "torch", "python"}
@@ -66,7 +66,7 @@ def test_a_directory_holds_all_that_is_known(digits):
 def test_the_saved_model_predicts_what_was_measured(digits):
     model = lanczosnet.load_model(digits)
     data = load("digits")
-    test = prepare(Plan("digits", split="10-per-class")).split.test
+    test = prepare(JobSpec("digits", split="10-per-class")).split.test
     predictions = model.predict(data)
     accuracy = float((predictions.values[test, 0] == data.y[test]).double().mean())
     assert accuracy == pytest.approx(model.config["result"]["metrics"]["test"]["accuracy"])
@@ -107,7 +107,7 @@ def test_columns_of_a_table_are_found_by_name(tmp_path):
     table["price"] = table.a * 10 + 3
     table.to_csv(tmp_path / "t.csv", index=False)
     options = {"label": "price", "task": "regression", "k": 3}
-    run(prepare(Plan(str(tmp_path / "t.csv"), settings=SMALL, data_options=options)), tmp_path / "m")
+    run(prepare(JobSpec(str(tmp_path / "t.csv"), settings=SMALL, data_options=options)), tmp_path / "m")
     model = lanczosnet.load_model(tmp_path / "m")
     expected = model.predict(table[["a", "b", "c"]].to_numpy()).values
     torch.testing.assert_close(model.predict(table[["c", "price", "a", "b"]]).values, expected)
@@ -213,22 +213,22 @@ def test_what_cannot_be_trusted_is_refused_with_a_clear_message(digits, tmp_path
 
 def test_a_folder_that_holds_a_model_is_not_overwritten(digits):
     with pytest.raises(TrainingError, match="already holds a model"):
-        run(prepare(Plan("digits")), digits)
+        run(prepare(JobSpec("digits")), digits)
     with pytest.raises(TrainingError, match="another run"):
-        run(prepare(Plan("digits")), digits, resume=True)
+        run(prepare(JobSpec("digits")), digits, resume=True)
 
 
 def test_units_and_scaling_are_kept(real_data, tmp_path):
     pytest.importorskip("rdkit")
     lines = (real_data / "qm8" / "qm8.csv").read_text().splitlines()[:41]
     (tmp_path / "part.csv").write_text("\n".join(lines))
-    plan = Plan(str(tmp_path / "part.csv"), settings=SMALL, data_options={"targets": ["E1-CC2", "f1-CC2"]})
-    prepared = prepare(plan, tmp_path)
-    run(prepared, tmp_path / "model")
+    spec = JobSpec(str(tmp_path / "part.csv"), settings=SMALL, data_options={"targets": ["E1-CC2", "f1-CC2"]})
+    job = prepare(spec, tmp_path)
+    run(job, tmp_path / "model")
     model = lanczosnet.load_model(tmp_path / "model")
-    assert model.task == prepared.task
+    assert model.task == job.task
     assert model.task.targets == ("E1-CC2", "f1-CC2")
-    assert select_targets(prepared.data, ["f1-CC2"]).y.shape[1] == 1
+    assert select_targets(job.data, ["f1-CC2"]).y.shape[1] == 1
 
 
 def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):

@@ -7,8 +7,8 @@ disagree, or where neither says anything.
 
 from typing import Literal
 
-from lanczosnet.experiments.hyperparameters.citation import CITATION
-from lanczosnet.experiments.hyperparameters.molecules import MOLECULES
+from lanczosnet.experiments.hyperparameters.citation_rows import CITATION
+from lanczosnet.experiments.hyperparameters.molecule_rows import MOLECULES
 from lanczosnet.experiments.hyperparameters.row import Row, Task
 
 Labels = Literal["many", "few", "fewest"]

@@ -38,7 +38,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableSpec:
     """A table without its numbers."""
 
     title: str

@@ -1,5 +1,4 @@
-"""A step of Adam on vectors that hold all weights: one kernel for each on a GPU, besides the norm
-where gradients are clipped; it never makes the host wait."""
+"""A step of Adam on vectors that hold all weights; the host never waits for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +55,6 @@ def _norm(gradients: Sequence[Tensor]) -> Tensor:
 @operation
 @torch.no_grad()
 def adam_step(gradient: Tensor, vectors: Vectors, rate: Tensor, count: Tensor, norm: Tensor | None, rule: Rule) -> None:
-    """The kernel's step in plain PyTorch: its reference, and what is taken where Triton is missing."""
     if norm is not None:
         gradient = gradient * (rule.max_norm / (norm + TINY)).clamp(max=1.0)
     if rule.is_decoupled:

@@ -1,8 +1,7 @@
-"""A function whose kernels are recorded once, as a CUDA graph, and then replayed without Python.
+"""Functions captured as CUDA graphs: their kernels are replayed without Python.
 
-What is recorded reads and writes the same memory every time; what changes between calls lies in tensors that the
-caller fills. Random numbers come from a generator of the recording's own, so that several recordings run side by side
-and each draws what it would draw alone.
+A replay reads and writes the same memory every time; what changes between replays lies in tensors that the caller
+fills. Random numbers come from a generator per run, so that runs side by side draw what each would draw alone.
 """
 
 import gc
@@ -14,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-class OwnRandomNumbers:
+class PrivateGenerator:
     """A generator that stands in for the device's default one."""
 
     def __init__(self, device: torch.device) -> None:
@@ -37,13 +36,13 @@ class OwnRandomNumbers:
             default.graphsafe_set_state(kept)
 
 
-class Recording:
+class CapturedGraph:
     """The kernels of one call of a function."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self.graph = torch.cuda.CUDAGraph()
         # Not torch.cuda.graph, which empties the allocator's cache: with hundreds of short runs that costs more than
-        # the runs. Nothing may be freed while recording, hence no garbage collection.
+        # the runs. Nothing may be freed during a capture, hence no garbage collection.
         collects = gc.isenabled()
         gc.disable()
         try:
@@ -60,8 +59,8 @@ class Recording:
         self.graph.replay()
 
 
-def waits_for_the_host(function: Callable[[], None]) -> bool:
-    """Whether a call makes the host wait for the device, which cannot be recorded. The function is called."""
+def synchronizes(function: Callable[[], None]) -> bool:
+    """Call the function; whether it makes the host wait for the device, which cannot be captured."""
     before = torch.cuda.get_sync_debug_mode()
     _set_sync_debug_mode("error")
     try:
@@ -82,7 +81,7 @@ def _set_sync_debug_mode(mode: int | str) -> None:
 
 
 @contextmanager
-def kept(tensors: list[Tensor]) -> Iterator[None]:
+def restored(tensors: list[Tensor]) -> Iterator[None]:
     """The tensors have the same values afterwards."""
     copies = [tensor.detach().clone() for tensor in tensors]
     try:

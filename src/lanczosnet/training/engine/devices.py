@@ -1,6 +1,8 @@
-"""Where a training runs: device, precision, processes."""
+"""Where a training runs: device, precision, processes, determinism."""
 
 import os
+import platform
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -8,23 +10,28 @@ from typing import TYPE_CHECKING
 import torch
 
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
 
 if TYPE_CHECKING:
-    from lightning.fabric import Fabric  # takes seconds, and only those who train need it
+    from lightning.fabric import Fabric  # takes seconds to import, and only training needs it
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
-PRECISIONS = ("32-true", "32-exact", "bf16-mixed", "16-mixed", "64-true")
+EVALUATION_BATCH = 1024  # graphs, on a GPU, where small batches leave most of it idle
 
 
-def fabric_for(device: str = "auto", precision: str = "32-true", *, any_order: bool = False) -> "Fabric":
+def fabric_for(
+    device: str = "auto", precision: str = "32-true", *, deterministic: bool = True, any_order: bool | None = None
+) -> "Fabric":
     """One process, or those that `torchrun` started.
 
-    In "32-true" a GPU multiplies float32 matrices with ten bits of mantissa (TF32), several times faster; "32-exact"
-    keeps all bits. What is prepared before training, and all that Lanczos does, keeps them in either case.
+    In "32-true" a GPU multiplies float32 matrices in TF32 (ten bits of mantissa), several times faster; "32-exact"
+    keeps all bits. Preparation and Lanczos keep them in either case.
 
-    A GPU trains in one order of additions, so that a seed determines every bit; with `any_order` as fast as it can.
+    With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
     """
+    if any_order is not None:
+        warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
+        deterministic = not any_order
     check_available(device, precision)
     from lightning.fabric import Fabric
 
@@ -37,15 +44,15 @@ def fabric_for(device: str = "auto", precision: str = "32-true", *, any_order: b
         strategy="ddp" if world > 1 else "auto",
         precision=precision.replace("exact", "true"),  # type: ignore[arg-type]
     )
-    with float32_products("high"):  # else Lightning advises it at every start; `products_of` does so while training
+    with matmul_precision("high"):  # else Lightning advises it at every start; `matmul_precision_of` sets it
         fabric.launch()
-    fabric.float32_products = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
-    fabric.any_order = any_order  # type: ignore[attr-defined]
+    fabric.matmul_precision = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
+    fabric.deterministic = deterministic  # type: ignore[attr-defined]
     return fabric
 
 
 def check_available(device: str, precision: str) -> None:
-    """Wrong names, and devices that are not here, are errors; costs nothing."""
+    """Raise an error for wrong names and missing devices; costs nothing."""
     if device not in DEVICES:
         raise TrainingError(f"there is no device {device!r}; known are {', '.join(DEVICES)}")
     if precision not in PRECISIONS:
@@ -56,15 +63,36 @@ def check_available(device: str, precision: str) -> None:
 
 
 def best_device() -> "Fabric":
-    """One process on the best device, with products as the caller has set them."""
+    """One process on the best device; matrix products stay as the caller has set them."""
     from lightning.fabric import Fabric
 
     return Fabric(devices=1)
 
 
+def is_cuda(device: str) -> bool:
+    """Whether a device of this name is a CUDA device here."""
+    return device == "cuda" or (device == "auto" and torch.cuda.is_available())
+
+
+def hardware(device: torch.device) -> str:
+    """The device's name."""
+    return torch.cuda.get_device_name() if device.type == "cuda" else f"{device.type} ({platform.machine()})"
+
+
+def default_device() -> tuple[str, str]:
+    """The type of the best device that has kernels of its own, and its description."""
+    if torch.cuda.is_available():
+        return "cuda", f"cuda: {torch.cuda.get_device_name()}"
+    return "cpu", f"cpu, {torch.get_num_threads()} threads"
+
+
+def evaluation_batch_size(batch_size: int, device: torch.device) -> int:
+    return max(batch_size, EVALUATION_BATCH) if device.type == "cuda" else batch_size
+
+
 @contextmanager
-def float32_products(precision: str) -> Iterator[None]:
-    """How float32 matrices are multiplied, in the words of `torch.set_float32_matmul_precision`; then as before."""
+def matmul_precision(precision: str) -> Iterator[None]:
+    """`torch.set_float32_matmul_precision` inside a block."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
@@ -73,17 +101,16 @@ def float32_products(precision: str) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def products_of(fabric: "Fabric") -> AbstractContextManager[None]:
-    """As the precision of `fabric_for` says, for as long as something is trained: what a caller does later keeps all
-    bits. Other fabrics leave products as the caller has set them."""
-    return float32_products(getattr(fabric, "float32_products", torch.get_float32_matmul_precision()))
+def matmul_precision_of(fabric: "Fabric") -> AbstractContextManager[None]:
+    """The precision given to `fabric_for`, inside a block. Other fabrics leave the caller's setting."""
+    return matmul_precision(getattr(fabric, "matmul_precision", torch.get_float32_matmul_precision()))
 
 
-def order_of(fabric: "Fabric") -> AbstractContextManager[None]:
-    """One order of additions, so that a seed determines every bit, unless the fabric was made for any."""
-    return nullcontext() if getattr(fabric, "any_order", False) else deterministic_algorithms(fabric.device)
+def determinism_of(fabric: "Fabric") -> AbstractContextManager[None]:
+    """Deterministic algorithms inside a block, unless the fabric was made without them."""
+    return deterministic_algorithms(fabric.device) if getattr(fabric, "deterministic", True) else nullcontext()
 
 
-def exact_products() -> AbstractContextManager[None]:
+def exact_matmul() -> AbstractContextManager[None]:
     """All bits of float32 products, for what is computed once and used in every step."""
-    return float32_products("highest")
+    return matmul_precision("highest")

@@ -1,8 +1,7 @@
-"""The parameters of a run, and what Adam knows of them, as views of one vector each.
+"""Adam with fused steps: the parameters of a run, and the optimizer's state, are views of one vector each.
 
-A step is then a few large kernels in place of many small ones: one for all small parameters, whose gradients are joined
-before, and one for each large parameter, whose gradient is read where it is. The model and the optimizer look as
-before: their state is kept, loaded and compared by parameter.
+A step is one operation for all small parameters, whose gradients are joined before, and one for each large parameter,
+whose gradient is read in place. Model and optimizer still save, load and compare their state by parameter.
 """
 
 from collections.abc import Sequence
@@ -14,10 +13,10 @@ from torch import Tensor, nn
 from lanczosnet.training.engine.adam import Rule, Vectors, adam
 
 ALIGNMENT = 64  # numbers: the products that GPUs do fastest need matrices that begin at a multiple of so many
-LARGE = 2**20  # numbers: to copy a gradient of so many (8 MB to read and write) takes a GPU longer than one more kernel
+LARGE = 2**20  # numbers: copying such a gradient (8 MB to read and write) takes a GPU longer than one more operation
 
 
-class Layout:
+class VectorLayout:
     """Where tensors stand in one vector. Between them are zeros."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
@@ -51,7 +50,7 @@ class FlatParameters:
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
         self.parameters = parameters
-        self.layout = Layout(parameters)
+        self.layout = VectorLayout(parameters)
         self.vector = self.layout.joined(parameters)
         for parameter, view in zip(parameters, self.layout.views(self.vector), strict=True):
             parameter.data = view
@@ -76,7 +75,7 @@ class FlatParameters:
             parameter.data = parameter.data.clone()
 
 
-class FlatAdam:
+class FusedAdam:
     """The steps of a `torch.optim.Adam` or `AdamW`, whose state it keeps up to date.
 
     A parameter without gradient counts as one whose gradient is zero; PyTorch leaves it alone, without decay.
@@ -130,7 +129,7 @@ class FlatAdam:
             self.optimizer.state[parameter] = {"step": count, "exp_avg": mean, "exp_avg_sq": square}
 
 
-def can_be_flat(optimizer: torch.optim.Optimizer) -> bool:
+def can_fuse(optimizer: torch.optim.Optimizer) -> bool:
     """Adam or AdamW with the same numbers for all parameters, which are float32 and on one device."""
     if not isinstance(optimizer, torch.optim.Adam) or len(optimizer.param_groups) > 1:
         return False

@@ -1,9 +1,10 @@
-"""Data on the device, and the steps of an epoch as indices into it."""
+"""Loaders: data on the device, and the steps of an epoch as indices into it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.training.engine.devices import exact_products
+from lanczosnet.training.engine.devices import exact_matmul
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -21,6 +22,19 @@ ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 # molecules, at the price of a few more kernels and shapes. On an H200 an epoch of LanczosNet on QM8 takes 0.217 s in
 # place of 0.235 s; `benchmarks/qm8.py --alone` compares.
 PAIRED = True
+
+
+Shapes = Sequence[int | None]
+
+
+class Share(NamedTuple):
+    """Which of how many processes takes its part of every batch."""
+
+    process: int
+    num_processes: int
+
+
+WHOLE = Share(0, 1)
 
 
 class Step(NamedTuple):
@@ -33,70 +47,58 @@ class Step(NamedTuple):
     copies: int = 1  # how often the inputs hold the items, one copy after the other; `rows` are those of the first
 
 
-class Examples(Protocol):
-    """Items of a data set, on a device.
+class Loader(ABC):
+    """Items of a data set, on a device."""
 
-    `is_fixed` says that the shapes of a step depend on the number of its items alone, and on what `shapes` says.
-    """
+    is_fixed = True  # whether the shapes of a step depend on its number of items and on `shapes` alone
+    y: Tensor | None
 
-    @property
-    def is_fixed(self) -> bool: ...
-
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
+    def reordered(self, items: Tensor, batch_size: int) -> Tensor:
         """The same items in the same batches, in the order that costs a step least; on the host where it changes."""
+        return items
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """For each batch of these items, in this order and on the host, what `step` has to know."""
+        return [None]
 
+    def num_steps(self, num_items: int, batch_size: int) -> int:
+        return 1
+
+    @abstractmethod
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
+    @abstractmethod
     def steps(
-        self,
-        items: Tensor,
-        batch_size: int,
-        process: int = 0,
-        num_processes: int = 1,
-        copies: int = 1,
-        shapes: Sequence[int | None] | None = None,
+        self, items: Tensor, batch_size: int, share: Share = WHOLE, copies: int = 1, shapes: Shapes | None = None
     ) -> Iterator[Step]:
         """These items in batches, in this order; so many copies of them at once if there are, else one.
 
         What `shapes` says of the batches may be left out, at the price of more padding.
         """
 
-    def num_steps(self, num_items: int, batch_size: int) -> int: ...
 
-
-def examples_of(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Examples:
+def loader_for(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Loader:
     """All data on the device, with whatever the model can compute before it is trained.
 
     `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
     """
-    with exact_products():
+    with exact_matmul():
         if isinstance(data, PackedGraphs):
-            return ManyGraphs(model, data, device)
-        return OneGraph(model, data, device, copies)
+            return GraphLoader(model, data, device)
+        return NodeLoader(model, data, device, copies)
 
 
-class OneGraph:
+class NodeLoader(Loader):
     """Nodes of one graph, all of them in every step; what does not depend on parameters is prepared once."""
-
-    is_fixed = True
 
     def __init__(self, model: nn.Module, data: Data, device: torch.device, copies: int = 1) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = {1: prepared(model, on_device, validate=True)}
         if copies > 1:
-            together = Batch.from_data_list([on_device] * copies)
-            self.inputs[copies] = prepared(model, together, validate=False)
+            side_by_side = Batch.from_data_list([on_device] * copies)
+            self.inputs[copies] = prepared(model, side_by_side, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
-
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
-        return items
-
-    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
-        return [None]
 
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         assert self.y is not None
@@ -104,28 +106,19 @@ class OneGraph:
         return self._step(items, y, y, copies)
 
     def steps(
-        self,
-        items: Tensor,
-        batch_size: int,
-        process: int = 0,
-        num_processes: int = 1,
-        copies: int = 1,
-        shapes: Sequence[int | None] | None = None,
+        self, items: Tensor, batch_size: int, share: Share = WHOLE, copies: int = 1, shapes: Shapes | None = None
     ) -> Iterator[Step]:
         assert self.y is not None
         items = items.to(self.y.device)
-        share = items[process::num_processes]
-        yield self._step(share, self.y[share], self.y[items], copies)
+        own = items[share.process :: share.num_processes]
+        yield self._step(own, self.y[own], self.y[items], copies)
 
     def _step(self, items: Tensor, y: Tensor, batch_y: Tensor, copies: int) -> Step:
         copies = copies if copies in self.inputs else 1
         return Step(self.inputs[copies], items, y, batch_y, copies)
 
-    def num_steps(self, num_items: int, batch_size: int) -> int:
-        return 1
 
-
-class ManyGraphs:
+class GraphLoader(Loader):
     """Graphs on the device, with all that does not depend on parameters worked out once where the model can do so.
 
     `blocks` are then all graphs as padded blocks, and a batch is the same rows of its tensors. Else the graphs are
@@ -145,16 +138,16 @@ class ManyGraphs:
         self.sizes = data.node_ptr.diff().cpu()
 
     @property
-    def is_fixed(self) -> bool:
+    def is_fixed(self) -> bool:  # type: ignore[override]
         return self.blocks is not None and self.same_shape
 
-    def arranged(self, items: Tensor, batch_size: int) -> Tensor:
-        """Those that are to share a block half a batch apart, the smallest graph with the largest and so on."""
+    def reordered(self, items: Tensor, batch_size: int) -> Tensor:
+        """Graphs that are to share a block half a batch apart, the smallest graph with the largest and so on."""
         if not self._in_pairs:
             return items
         batches = _equal_batches(items.cpu(), batch_size)
-        arranged = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
-        return torch.cat([items[:0].cpu(), *arranged])
+        sorted_batches = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
+        return torch.cat([items[:0].cpu(), *sorted_batches])
 
     def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
         """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
@@ -183,28 +176,23 @@ class ManyGraphs:
         return Step(inputs, None, y, y)
 
     def steps(
-        self,
-        items: Tensor,
-        batch_size: int,
-        process: int = 0,
-        num_processes: int = 1,
-        copies: int = 1,
-        shapes: Sequence[int | None] | None = None,
+        self, items: Tensor, batch_size: int, share: Share = WHOLE, copies: int = 1, shapes: Shapes | None = None
     ) -> Iterator[Step]:
         assert self.y is not None
+        process, num_processes = share
         if batch_size % num_processes:
             raise TrainingError(f"batch_size must be a multiple of the {num_processes} processes, but is {batch_size}")
         y = self.y.view(len(self.y), -1)
         items = items.to(y.device)
         wholes = items.split(batch_size)
-        # A process whose share of the last batch is empty computes a graph whose loss does not count.
-        shares = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
-        all_inputs = self._inputs(shares, batch_size // num_processes, shapes or [None] * len(shares))
-        for inputs, share, whole in zip(all_inputs, shares, wholes, strict=True):
-            share_y = y[share]
+        # A process whose part of the last batch is empty computes a graph whose loss does not count.
+        parts = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
+        all_inputs = self._inputs(parts, batch_size // num_processes, shapes or [None] * len(parts))
+        for inputs, part, whole in zip(all_inputs, parts, wholes, strict=True):
+            part_y = y[part]
             if len(whole) <= process:
-                share_y = torch.full_like(share_y, -1 if not share_y.is_floating_point() else float("nan"))
-            yield Step(inputs, None, share_y, share_y if num_processes == 1 else y[whole])
+                part_y = torch.full_like(part_y, -1 if not part_y.is_floating_point() else float("nan"))
+            yield Step(inputs, None, part_y, part_y if num_processes == 1 else y[whole])
 
     def _inputs(self, shares: list[Tensor], batch_size: int, shapes: Sequence[int | None]) -> Iterator[Any]:
         """What the model takes for the graphs of each share."""

@@ -7,13 +7,12 @@ import torch
 
 from lanczosnet.graphs import load
 from lanczosnet.models import GCN, MODELS
-from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_together, recipe, task_of
+from lanczosnet.training import DivergenceError, Trial, architecture_for, fit, fit_concurrent, loop, recipe, task_of
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.engine import concurrent as together
 from lanczosnet.training.engine.concurrent import in_turn
-from lanczosnet.training.engine.devices import fabric_for, order_of
-from lanczosnet.training.engine.executor import Called, Replayed
-from lanczosnet.training.engine.loaders import examples_of
+from lanczosnet.training.engine.devices import determinism_of, fabric_for
+from lanczosnet.training.engine.executor import CudaGraphExecutor, EagerExecutor
+from lanczosnet.training.engine.loaders import loader_for
 from lanczosnet.training.trainer import Trainer
 from training_builders import SMALL, communities, halves, packed_molecules
 from waiting import Waits
@@ -39,7 +38,7 @@ def test_each_run_does_what_it_does_alone(data, device):
     fabric = fabric_for(device.type)
     chosen = recipe("modern", "node", {"epochs": 5, "batch_size": 16})
     together = {seed: [] for seed in (3, 4, 5)}
-    outcomes = fit_together(
+    outcomes = fit_concurrent(
         trials_of(data, together), data, chosen, fabric=fabric,
         on_epoch=lambda place, report: together[3 + place].append(losses_of(report)),
     )  # fmt: skip
@@ -70,7 +69,7 @@ def test_what_a_run_took_before_a_kill_counts(tmp_path, monkeypatch):
     data, chosen = communities(), recipe("paper", "node", {"epochs": 4, "stop_window": 0})
 
     def seconds(folder, until=None):
-        monkeypatch.setattr(together, "perf_counter", Clock())
+        monkeypatch.setattr(loop, "perf_counter", Clock())
         (trial,) = trials_of(data, [0])
         kept = replace(trial, checkpoints=CheckpointFile(folder / "c", {}, seconds=0.0))
 
@@ -78,7 +77,7 @@ def test_what_a_run_took_before_a_kill_counts(tmp_path, monkeypatch):
             if report.epoch == until:
                 raise KeyboardInterrupt
 
-        (outcome,) = fit_together([kept], data, chosen, fabric=fabric_for("cpu"), on_epoch=stop)
+        (outcome,) = fit_concurrent([kept], data, chosen, fabric=fabric_for("cpu"), on_epoch=stop)
         return outcome.seconds
 
     (tmp_path / "whole").mkdir()
@@ -94,7 +93,7 @@ def test_a_run_that_diverges_leaves_the_others_alone():
     trials = trials_of(data, [0, 1, 2])
     torch.nn.init.constant_(next(trials[1].model.parameters()), float("nan"))
     ended = []
-    outcomes = fit_together(
+    outcomes = fit_concurrent(
         trials, data, recipe("paper", "node", {"epochs": 2}), fabric=fabric_for("cpu"),
         on_end=lambda place, outcome: ended.append(place),
     )  # fmt: skip
@@ -111,7 +110,7 @@ def test_no_step_would_wait_for_a_gpu(name, data):
     (trial,) = trials_of(data, [0], name, options)
     fabric = fabric_for("cpu")
     trial.model.blocks_on_cpu = True
-    examples = examples_of(trial.model, data, fabric.device)
+    examples = loader_for(trial.model, data, fabric.device)
     examples.same_shape = True  # as on a GPU
     assert examples.is_fixed
     chosen = recipe("paper", trial.task.level)
@@ -124,7 +123,7 @@ def test_no_step_would_wait_for_a_gpu(name, data):
 
 
 def test_no_trials_no_outcomes():
-    assert fit_together([], communities(), recipe("paper", "node")) == []
+    assert fit_concurrent([], communities(), recipe("paper", "node")) == []
 
 
 def test_runs_queue_their_steps_in_turn():
@@ -140,42 +139,42 @@ def test_runs_queue_their_steps_in_turn():
     assert order == ["a0", "b0", "c0", "a1", "c1", "a2"]
 
 
-needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="recording needs a CUDA device")
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="a capture needs a CUDA device")
 
 
-def a_few_epochs(data, name, way, options, any_order=False, **settings):
-    """The losses of a run on the GPU in this way, and whether the way was taken."""
-    fabric = fabric_for("cuda", any_order=any_order)
+def a_few_epochs(data, name, kind, options, deterministic=True, **settings):
+    """The losses of a run on the GPU with this executor, and whether it was taken."""
+    fabric = fabric_for("cuda", deterministic=deterministic)
     (trial,) = trials_of(data, [0], name, options)
     trial.model.to(fabric.device)
     chosen = recipe("modern", "node", {"epochs": 6, "batch_size": 16, **settings})
     values = []
-    with order_of(fabric):
+    with determinism_of(fabric):
         trainer = Trainer(
-            trial.model, examples_of(trial.model, data, fabric.device), trial.split, trial.task, chosen, 0, fabric
+            trial.model, loader_for(trial.model, data, fabric.device), trial.split, trial.task, chosen, 0, fabric
         )
-        trainer.may_replay = trainer.may_replay and way is Replayed
+        trainer.may_capture = trainer.may_capture and kind is CudaGraphExecutor
         for _ in range(6):
             (queued,) = in_turn([trainer.queue_epoch()])
-            with trainer.place:
+            with trainer.stream:
                 values.append(queued.tolist())
             trainer.conclude_epoch(values[-1])
-    return torch.tensor(values), isinstance(trainer.way, way)
+    return torch.tensor(values), isinstance(trainer.executor, kind)
 
 
 @needs_cuda
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("any_order", [False, True])
-def test_a_replayed_step_does_what_a_called_one_does(name, any_order):
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_replayed_step_does_what_a_called_one_does(name, deterministic):
     options = SIZES | {"dropout": 0.5}
-    called, _ = a_few_epochs(communities(), name, Called, options, any_order)
-    replayed, is_replayed = a_few_epochs(communities(), name, Replayed, options, any_order)
+    called, _ = a_few_epochs(communities(), name, EagerExecutor, options, deterministic)
+    replayed, is_replayed = a_few_epochs(communities(), name, CudaGraphExecutor, options, deterministic)
     assert is_replayed
     assert torch.allclose(called, replayed, rtol=1e-3)
 
 
 def many_communities():
-    """So many that additions in any order would show."""
+    """So many that non-deterministic sums would show."""
     data = load("block-model", sizes=(400, 400, 400), seed=1)
     data.x = torch.randn(1200, 40, generator=torch.Generator().manual_seed(0))
     data.x[:, :3] += torch.nn.functional.one_hot(data.y, 3)
@@ -192,7 +191,7 @@ def test_a_seed_determines_every_bit_on_a_gpu(name, data, recwarn):
     weights = []
     for seeds in ((0, 1), (1, 2), (1,)):
         trials = trials_of(data, seeds, name, options)
-        fit_together(trials, data, chosen, fabric=fabric)
+        fit_concurrent(trials, data, chosen, fabric=fabric)
         weights.append(trials[seeds.index(1)].model.state_dict())
     for other in weights[1:]:
         assert all(torch.equal(value, other[key]) for key, value in weights[0].items())
@@ -203,7 +202,7 @@ def test_a_seed_determines_every_bit_on_a_gpu(name, data, recwarn):
 def test_a_model_that_waits_for_the_host_is_called(monkeypatch):
     original = GCN.forward
     monkeypatch.setattr(GCN, "forward", lambda self, data: _with_a_wait(original(self, data)))
-    values, is_replayed = a_few_epochs(communities(), "gcn", Replayed, SIZES)
+    values, is_replayed = a_few_epochs(communities(), "gcn", CudaGraphExecutor, SIZES)
     assert not is_replayed
     assert torch.isfinite(values).all()
 

@@ -9,14 +9,13 @@ from lightning.fabric import Fabric
 
 from lanczosnet.models import GCN
 from lanczosnet.training import TrainingError, fit, recipe, task_of
-from lanczosnet.training.engine import concurrent as together
+from lanczosnet.training.engine import PRECISIONS, concurrent
 from lanczosnet.training.engine.devices import (
-    PRECISIONS,
-    exact_products,
+    determinism_of,
+    exact_matmul,
     fabric_for,
-    float32_products,
-    order_of,
-    products_of,
+    matmul_precision,
+    matmul_precision_of,
 )
 from training_builders import communities, halves
 
@@ -24,7 +23,7 @@ from training_builders import communities, halves
 @pytest.mark.parametrize(("name", "products"), [("32-true", "high"), ("32-exact", "highest"), ("64-true", "highest")])
 def test_a_precision_says_how_float32_matrices_are_multiplied(name, products):
     fabric = fabric_for("cpu", name)
-    with products_of(fabric):
+    with matmul_precision_of(fabric):
         assert torch.get_float32_matmul_precision() == products
     assert fabric._precision.precision == name.replace("exact", "true")
 
@@ -32,9 +31,9 @@ def test_a_precision_says_how_float32_matrices_are_multiplied(name, products):
 def test_products_are_for_a_while_what_they_are_to_be():
     fabric = fabric_for("cpu")
     assert torch.get_float32_matmul_precision() == "highest"
-    with products_of(fabric), exact_products():
+    with matmul_precision_of(fabric), exact_matmul():
         assert torch.get_float32_matmul_precision() == "highest"
-    with float32_products("medium"), products_of(Fabric()):
+    with matmul_precision("medium"), matmul_precision_of(Fabric()):
         assert torch.get_float32_matmul_precision() == "medium"
     assert torch.get_float32_matmul_precision() == "highest"
 
@@ -54,26 +53,34 @@ def test_training_has_the_products_of_its_fabric_and_leaves_the_callers():
 @pytest.mark.parametrize(
     ("device", "how", "is_asked_for"),
     [
-        ("cuda", {"any_order": False}, True),
+        ("cuda", {"deterministic": True}, True),
         ("cuda", {}, True),
-        ("cuda", {"any_order": True}, False),
+        ("cuda", {"deterministic": False}, False),
         ("cpu", {}, False),
     ],
 )
-def test_a_gpu_is_asked_for_one_order_for_a_while(device, how, is_asked_for):
+def test_a_gpu_is_deterministic_for_a_while(device, how, is_asked_for):
     fabric = SimpleNamespace(device=torch.device(device), **how)
-    with order_of(fabric):
+    with determinism_of(fabric):
         assert torch.are_deterministic_algorithms_enabled() is is_asked_for
         assert torch.utils.deterministic.fill_uninitialized_memory is not is_asked_for
     assert not torch.are_deterministic_algorithms_enabled()
     assert torch.utils.deterministic.fill_uninitialized_memory
 
 
+def test_the_old_name_of_determinism_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="use deterministic"):
+        assert not fabric_for("cpu", any_order=True).deterministic
+    with pytest.warns(DeprecationWarning, match="use deterministic"):
+        assert fabric_for("cpu", any_order=False).deterministic
+    assert fabric_for("cpu").deterministic
+
+
 @pytest.mark.parametrize("warn_only", [True, False])
 def test_what_the_caller_has_asked_for_holds(warn_only):
     torch.use_deterministic_algorithms(True, warn_only=warn_only)
     try:
-        with order_of(SimpleNamespace(device=torch.device("cuda"))):
+        with determinism_of(SimpleNamespace(device=torch.device("cuda"))):
             assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
             assert torch.utils.deterministic.fill_uninitialized_memory
         assert torch.are_deterministic_algorithms_enabled()
@@ -81,9 +88,9 @@ def test_what_the_caller_has_asked_for_holds(warn_only):
         torch.use_deterministic_algorithms(False)
 
 
-def test_training_has_the_order_of_its_fabric(monkeypatch):
+def test_training_is_as_deterministic_as_its_fabric(monkeypatch):
     data, parts, fabric, entered = communities(), halves(communities()), fabric_for("cpu"), []
-    monkeypatch.setattr(together, "order_of", lambda fabric: nullcontext(entered.append(fabric)))
+    monkeypatch.setattr(concurrent, "determinism_of", lambda fabric: nullcontext(entered.append(fabric)))
     settings = recipe("paper", "node", {"epochs": 1})
     fit(GCN(data.num_features, 8, 3), data, parts, task_of(data, parts.train), settings, fabric=fabric)
     assert entered == [fabric]

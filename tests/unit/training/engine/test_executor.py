@@ -1,4 +1,4 @@
-"""Recorded steps, with functions in place of a GPU's recordings: what is recorded when, and that it is the same."""
+"""Captured steps, with functions in place of a GPU's graphs: what is captured when, and that it does the same."""
 
 import copy
 from contextlib import nullcontext
@@ -10,13 +10,12 @@ from graph_builders import generator
 from lanczosnet.baselines.edge_blocks import DEVIATIONS
 from lanczosnet.graphs import split
 from lanczosnet.models import MPNN
-from lanczosnet.training import architecture_for, recipe, task_of
+from lanczosnet.training import architecture_for, loop, recipe, task_of
 from lanczosnet.training.checkpoint import CheckpointFile
-from lanczosnet.training.engine import concurrent as together
-from lanczosnet.training.engine import executor as ways
-from lanczosnet.training.engine import loaders as examples
-from lanczosnet.training.engine.concurrent import advance
+from lanczosnet.training.engine import executor, loaders
 from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.executor import EagerExecutor
+from lanczosnet.training.loop import advance
 from lanczosnet.training.trainer import Trainer
 from training_builders import communities, halves, packed_molecules
 
@@ -51,10 +50,10 @@ def called(function) -> bool:
 
 @pytest.fixture
 def functions(monkeypatch) -> None:
-    monkeypatch.setattr(ways, "Recording", Function)
-    monkeypatch.setattr(ways, "OwnRandomNumbers", Numbers)
-    monkeypatch.setattr(ways, "waits_for_the_host", called)
-    monkeypatch.setattr(ways, "_make_replayable", lambda optimizer, device: None)
+    monkeypatch.setattr(executor, "CapturedGraph", Function)
+    monkeypatch.setattr(executor, "PrivateGenerator", Numbers)
+    monkeypatch.setattr(executor, "synchronizes", called)
+    monkeypatch.setattr(executor, "_make_capturable", lambda optimizer, device: None)
     monkeypatch.setattr(torch.cuda, "Stream", Stream)
     monkeypatch.setattr(torch.cuda, "current_stream", Stream)
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)
@@ -65,10 +64,10 @@ def trainer_of(name: str, replays: bool, chosen: str = "paper", **options) -> Tr
     parts = split(graphs, "random", fraction=0.6, seed=0)
     task, settings = task_of(graphs, parts.train), {"batch_size": 4, "epochs": 4, "stop_window": 0, **SETTINGS[chosen]}
     network = architecture_for(graphs, task, name, {"hidden_channels": 8, "num_layers": 2, **options}).build(0)
-    on_device = examples.examples_of(network, graphs, torch.device("cpu"))
+    on_device = loaders.loader_for(network, graphs, torch.device("cpu"))
     on_device.same_shape = replays
     trainer = Trainer(network, on_device, parts, task, recipe(chosen, "graph", settings), 0, fabric_for("cpu"))
-    trainer.may_replay = replays
+    trainer.may_capture = replays
     return trainer
 
 
@@ -85,11 +84,11 @@ def trained(name: str, replays: bool, chosen: str = "paper") -> tuple[list[float
 @pytest.mark.parametrize("is_paired", [True, False], ids=["paired", "alone"])
 @pytest.mark.parametrize("name", ["lanczosnet", "gcn", "ggnn"])
 def test_replayed_steps_are_the_steps_that_would_be_called(functions, monkeypatch, name, is_paired) -> None:
-    monkeypatch.setattr(examples, "PAIRED", is_paired)
+    monkeypatch.setattr(loaders, "PAIRED", is_paired)
     expected, _ = trained(name, replays=False)
     found, trainer = trained(name, replays=True)
     assert found == pytest.approx(expected, rel=1e-5)
-    widths = {width for _, width in trainer.way.recordings}
+    widths = {width for _, width in trainer.executor.graphs}
     if is_paired and name != "ggnn":
         assert widths - {None}
     else:
@@ -98,13 +97,13 @@ def test_replayed_steps_are_the_steps_that_would_be_called(functions, monkeypatc
 
 @pytest.fixture
 def in_pairs(functions, monkeypatch) -> None:
-    monkeypatch.setattr(examples, "PAIRED", True)
+    monkeypatch.setattr(loaders, "PAIRED", True)
 
 
 def test_pairs_change_the_order_inside_batches_alone(in_pairs) -> None:
     arranged, plain = trainer_of("lanczosnet", replays=True), trainer_of("lanczosnet", replays=False)
     items, expected = arranged.next_order(), plain.next_order()
-    sizes = arranged.examples.sizes
+    sizes = arranged.loader.sizes
     assert not items.equal(expected)
     assert arranged.next_order().equal(items)
     for batch, other in zip(items.split(4), expected.split(4), strict=True):
@@ -119,11 +118,11 @@ def test_pairs_change_the_order_inside_batches_alone(in_pairs) -> None:
 @pytest.mark.parametrize("batch_size", [4, 5, 64], ids=["even", "odd", "one batch"])
 def test_outputs_in_pairs_stand_beside_their_targets(in_pairs, batch_size: int) -> None:
     trainer = trainer_of("lanczosnet", replays=True)
-    data, network = trainer.examples, trainer.run.model.eval()
-    any_order = torch.randperm(30, generator=generator(0))
-    arranged = data.arranged(any_order, batch_size)
+    data, network = trainer.loader, trainer.state.model.eval()
+    shuffled = torch.randperm(30, generator=generator(0))
+    arranged = data.reordered(shuffled, batch_size)
     assert (set(data.shapes(arranged, batch_size)) == {None}) == (batch_size == 5)
-    for items in (any_order, arranged):  # the other one only costs more
+    for items in (shuffled, arranged):  # the other one only costs more
         shapes = data.shapes(items, batch_size)
         steps = list(data.steps(items, batch_size, shapes=shapes))
         alone = torch.cat([network(data.graphs.batch(item.view(1))) for item in items])
@@ -136,26 +135,26 @@ def test_a_resumed_run_in_pairs_is_an_uninterrupted_one(in_pairs, tmp_path) -> N
     expected, _ = trained("lanczosnet", replays=True)
     first, second = (trainer_of("lanczosnet", replays=True) for _ in range(2))
     losses, checkpoint = losses_of(first, 2), CheckpointFile(tmp_path / "run", {})
-    checkpoint.write(first.run)
-    checkpoint.restore(second.run)
+    checkpoint.write(first.state)
+    checkpoint.restore(second.state)
     assert losses + losses_of(second, 2) == expected
 
 
 def test_replayed_steps_on_packed_edges_have_few_shapes(functions, monkeypatch) -> None:
     expected, called = trained("mpnn", replays=False)
-    assert called.examples.blocks is None  # lists of edges
+    assert called.loader.blocks is None  # lists of edges
     monkeypatch.setattr(MPNN, "blocks_on_cpu", True)
     found, trainer = trained("mpnn", replays=True)
     assert found == pytest.approx(expected, rel=1e-5)
-    shapes = set(trainer.way.recordings)
+    shapes = set(trainer.executor.graphs)
     assert {shape for _, shape in shapes} >= {DEVIATIONS}
-    assert shapes <= {(size, shape) for size in trainer.way.sizes for shape in (DEVIATIONS, None)}
+    assert shapes <= {(size, shape) for size in trainer.executor.sizes for shape in (DEVIATIONS, None)}
 
 
 def test_validation_too_has_no_more_rows_than_usual(monkeypatch) -> None:
     monkeypatch.setattr(MPNN, "blocks_on_cpu", True)
     trainer, found = trainer_of("mpnn", replays=True), []
-    trainer.run.model.register_forward_pre_hook(lambda module, inputs: found.append(inputs[0].is_usual))
+    trainer.state.model.register_forward_pre_hook(lambda module, inputs: found.append(inputs[0].is_usual))
     trainer.validate()
     assert found == [shape is not None for shape in trainer.val_shapes]
     assert any(found)
@@ -168,11 +167,11 @@ def test_a_replayed_run_is_flat_and_does_the_same_with_clipping_and_averages(
     monkeypatch.setitem(SETTINGS["modern"], "restart_epochs", restart_epochs)
     expected, called = trained("lanczosnet", replays=False, chosen="modern")
     found, trainer = trained("lanczosnet", replays=True, chosen="modern")
-    assert called.run.flat is None
-    assert trainer.run.flat is not None
+    assert called.state.fused is None
+    assert trainer.state.fused is not None
     assert found == pytest.approx(expected, rel=1e-4)
-    averages = trainer.run.average.weights
-    for name, average in called.run.average.weights.items():
+    averages = trainer.state.average.weights
+    for name, average in called.state.average.weights.items():
         torch.testing.assert_close(averages[name], average, rtol=1e-3, atol=1e-4)
 
 
@@ -182,17 +181,17 @@ def test_a_replayed_run_goes_on_from_a_checkpoint_of_either_way(functions, tmp_p
         checkpoint = CheckpointFile(tmp_path / f"{first_replays}{second_replays}", {})
         first = trainer_of("lanczosnet", first_replays, "modern")
         losses = losses_of(first, 2)
-        checkpoint.write(first.run)
+        checkpoint.write(first.state)
         second = trainer_of("lanczosnet", second_replays, "modern")
-        checkpoint.restore(second.run)
+        checkpoint.restore(second.state)
         assert losses + losses_of(second, 2) == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.fixture
 def replays_everywhere(functions, monkeypatch) -> None:
-    """Runs of `fit_together` on a CPU go side by side, as on a GPU."""
-    monkeypatch.setattr("lanczosnet.training.trainer._may_replay", lambda examples, fabric: True)
-    monkeypatch.setattr(together, "_side_by_side", lambda fabric: True)
+    """Runs of `fit_concurrent` on a CPU go side by side, as on a GPU."""
+    monkeypatch.setattr("lanczosnet.training.trainer.can_capture", lambda loader, fabric: True)
+    monkeypatch.setattr(loop, "side_by_side", lambda fabric: True)
 
 
 def views_of_two_runs(on_epoch=lambda place, report: None):
@@ -203,10 +202,10 @@ def views_of_two_runs(on_epoch=lambda place, report: None):
     passes = []
     for number, network in enumerate(networks):
         network.register_forward_hook(lambda *call, number=number: passes.append((number, len(call[2]))))
-    trials = [together.Trial(network, parts, task, seed) for seed, network in enumerate(networks)]
+    trials = [loop.Trial(network, parts, task, seed) for seed, network in enumerate(networks)]
     chosen = recipe("paper", "node", {"epochs": 2, "views": 3, "stop_window": 0})
     try:
-        together.fit_together(trials, data, chosen, fabric=fabric_for("cpu"), on_epoch=on_epoch)
+        loop.fit_concurrent(trials, data, chosen, fabric=fabric_for("cpu"), on_epoch=on_epoch)
     finally:
         for network in networks:
             parameters = list(network.parameters())
@@ -230,18 +229,18 @@ def test_runs_that_are_interrupted_have_memory_of_their_own_too(replays_everywhe
 
 def test_a_released_run_has_memory_of_its_own(functions) -> None:
     _, trainer = trained("gcn", replays=True)
-    weights = copy.deepcopy(trainer.run.model.state_dict())
+    weights = copy.deepcopy(trainer.state.model.state_dict())
     trainer.release()
-    assert trainer.run.flat is None
-    parameters = list(trainer.run.model.parameters())
+    assert trainer.state.fused is None
+    parameters = list(trainer.state.model.parameters())
     assert len({parameter.untyped_storage().data_ptr() for parameter in parameters}) == len(parameters)
-    torch.testing.assert_close(trainer.run.model.state_dict(), weights)
+    torch.testing.assert_close(trainer.state.model.state_dict(), weights)
 
 
 def test_a_run_that_cannot_be_replayed_is_not_flat(functions, monkeypatch) -> None:
     expected, _ = trained("gcn", replays=False)
-    monkeypatch.setattr(ways, "waits_for_the_host", lambda function: True)
+    monkeypatch.setattr(executor, "synchronizes", lambda function: True)
     found, trainer = trained("gcn", replays=True)
-    assert isinstance(trainer.way, ways.Called)
-    assert trainer.run.flat is None
+    assert isinstance(trainer.executor, EagerExecutor)
+    assert trainer.state.fused is None
     assert found == pytest.approx(expected, rel=1e-5)

@@ -10,8 +10,8 @@ from interpreted import call_interpreted, needs_triton
 from lanczosnet.backends.registry import reference
 from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.engine.adam import Rule, Vectors, adam
-from lanczosnet.training.engine.fused_adam import ALIGNMENT, FlatAdam, can_be_flat
-from lanczosnet.training.state import Run
+from lanczosnet.training.engine.fused_adam import ALIGNMENT, FusedAdam, can_fuse
+from lanczosnet.training.state import TrainState
 from waiting import Waits
 
 MADE = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -38,13 +38,13 @@ def network() -> Network:
     return Network()
 
 
-def run_of(model: nn.Module, name: str = "adam", decay: float = 0.0, averaging: float = 0.0) -> Run:
+def run_of(model: nn.Module, name: str = "adam", decay: float = 0.0, averaging: float = 0.0) -> TrainState:
     average = WeightAverage(model, averaging) if averaging else None
     optimizer = MADE[name](model.parameters(), lr=1e-2, weight_decay=decay)
-    return Run(model, optimizer, average, snapshot(model.state_dict()))
+    return TrainState(model, optimizer, average, snapshot(model.state_dict()))
 
 
-def steps(run: Run, numbers, max_norm: float = 0.0) -> None:
+def steps(run: TrainState, numbers, max_norm: float = 0.0) -> None:
     """Of one run as `Trainer.step` makes them, with another rate in each."""
     for number in numbers:
         x = torch.randn(16, 5, generator=torch.Generator().manual_seed(number))
@@ -53,8 +53,8 @@ def steps(run: Run, numbers, max_norm: float = 0.0) -> None:
         group["lr"] = group["lr"].fill_(rate) if isinstance(group["lr"], torch.Tensor) else rate
         run.optimizer.zero_grad()
         (10 * run.model(x).square().sum()).backward()
-        if run.flat:
-            run.flat.step(max_norm)
+        if run.fused:
+            run.fused.step(max_norm)
         else:
             run.model.unused.grad = torch.zeros(2, 2)
             if max_norm:
@@ -64,7 +64,7 @@ def steps(run: Run, numbers, max_norm: float = 0.0) -> None:
             run.average.update(run.model, run.average.next_share())
 
 
-def assert_same(found: Run, expected: Run) -> None:
+def assert_same(found: TrainState, expected: TrainState) -> None:
     for key, tensor in expected.model.state_dict().items():
         torch.testing.assert_close(found.model.state_dict()[key], tensor, rtol=2e-5, atol=1e-6, msg=key)
     states = [run.optimizer.state_dict()["state"] for run in (found, expected)]
@@ -84,7 +84,7 @@ def assert_same(found: Run, expected: Run) -> None:
 def test_steps_are_those_of_pytorch(name, decay, max_norm, large, monkeypatch) -> None:
     monkeypatch.setattr("lanczosnet.training.engine.fused_adam.LARGE", large)
     expected, found = (run_of(network(), name, decay, averaging=0.9) for _ in range(2))
-    found.flatten()
+    found.fuse()
     steps(expected, range(6), max_norm)
     steps(found, range(6), max_norm)
     assert_same(found, expected)
@@ -95,8 +95,8 @@ def test_steps_are_those_of_pytorch(name, decay, max_norm, large, monkeypatch) -
 def test_all_parameters_stand_in_one_vector_and_each_is_aligned(large, monkeypatch) -> None:
     monkeypatch.setattr("lanczosnet.training.engine.fused_adam.LARGE", large)
     run = run_of(network(), averaging=0.9)
-    run.flatten()
-    begin = run.flat.parameters.vector.data_ptr()
+    run.fuse()
+    begin = run.fused.parameters.vector.data_ptr()
     trained = [p for p in run.model.parameters() if p.requires_grad]
     assert {p.untyped_storage().data_ptr() for p in trained} == {begin}
     assert all((p.data_ptr() - begin) % (4 * ALIGNMENT) == 0 for p in trained)
@@ -112,51 +112,51 @@ def test_small_gradients_are_joined_and_large_ones_stay_where_they_are(monkeypat
     for large, num_large in ((2**20, 0), (35, 2)):
         monkeypatch.setattr("lanczosnet.training.engine.fused_adam.LARGE", large)
         run = run_of(network())
-        run.flatten()
+        run.fuse()
         steps(run, range(1))
-        (begin, joined), *others = run.flat.parameters.gradients()
+        (begin, joined), *others = run.fused.parameters.gradients()
         large_ones = [run.model.first.weight, run.model.second.weight][:num_large]
-        ends = [*(begin for begin, _ in others), len(run.flat.parameters.vector)]
+        ends = [*(begin for begin, _ in others), len(run.fused.parameters.vector)]
         assert (begin, joined.numel()) == (0, ends[0])
         assert [gradient.data_ptr() for _, gradient in others] == [p.grad.data_ptr() for p in large_ones]
-        begins = [run.flat.vectors.weights[begin:].data_ptr() for begin, _ in others]
+        begins = [run.fused.vectors.weights[begin:].data_ptr() for begin, _ in others]
         assert begins == [p.data_ptr() for p in large_ones]
 
 
-def test_a_run_goes_on_when_it_is_flattened_and_released_in_between() -> None:
+def test_a_run_goes_on_when_it_is_fused_and_released_in_between() -> None:
     expected, found = (run_of(network(), "adamw", 0.1, averaging=0.9) for _ in range(2))
     steps(expected, range(9))
     steps(found, range(3))
-    found.flatten()
+    found.fuse()
     steps(found, range(3, 6))
-    found.unflatten()
+    found.unfuse()
     steps(found, range(6, 9))
-    assert found.flat is None
+    assert found.fused is None
     assert_same(found, expected)
 
 
 def test_a_checkpoint_goes_on_either_way() -> None:
     first = run_of(network(), "adamw", 0.1)
-    first.flatten()
+    first.fuse()
     steps(first, range(3))
     kept = copy.deepcopy((first.model.state_dict(), first.optimizer.state_dict()))
     steps(first, range(3, 6))
-    for is_flat in (False, True):
+    for is_fused in (False, True):
         second = run_of(Network(), "adamw", 0.1)
         second.model.load_state_dict(kept[0])
         second.optimizer.load_state_dict(copy.deepcopy(kept[1]))
-        if is_flat:
-            second.flatten()
+        if is_fused:
+            second.fuse()
         steps(second, range(3, 6))
         assert_same(second, first)
 
 
 def test_what_was_released_has_memory_of_its_own() -> None:
     run = run_of(network(), averaging=0.9)
-    run.flatten()
-    vector = run.flat.parameters.vector
+    run.fuse()
+    vector = run.fused.parameters.vector
     steps(run, range(2))
-    run.unflatten()
+    run.unfuse()
     before = copy.deepcopy(run.model.state_dict())
     vector.zero_()
     states = run.optimizer.state_dict()["state"].values()
@@ -169,21 +169,21 @@ def test_what_was_released_has_memory_of_its_own() -> None:
 
 def test_loaded_and_kept_weights_stay_in_the_vector() -> None:
     run = run_of(network())
-    run.flatten()
+    run.fuse()
     steps(run, range(2))
     run.keep_best()
     best = copy.deepcopy(run.best)
     steps(run, range(2, 4))
     torch.testing.assert_close(run.best, best)
     run.model.load_state_dict(run.best)
-    torch.testing.assert_close(run.flat.parameters.layout.views(run.flat.parameters.vector)[0], best["scale"])
-    assert run.model.scale.untyped_storage().data_ptr() == run.flat.parameters.vector.data_ptr()
+    torch.testing.assert_close(run.fused.parameters.layout.views(run.fused.parameters.vector)[0], best["scale"])
+    assert run.model.scale.untyped_storage().data_ptr() == run.fused.parameters.vector.data_ptr()
 
 
 def test_runs_side_by_side_do_not_share() -> None:
     first, second, alone = (run_of(network()) for _ in range(3))
-    first.flatten()
-    second.flatten()
+    first.fuse()
+    second.fuse()
     for number in range(4):
         steps(first, [number])
         steps(second, [number + 10])
@@ -191,7 +191,7 @@ def test_runs_side_by_side_do_not_share() -> None:
     assert_same(first, alone)
 
 
-def test_what_cannot_be_flat_stays_as_it_is() -> None:
+def test_what_cannot_be_fused_stays_as_it_is() -> None:
     mixed = network()
     mixed.scale.data = mixed.scale.data.double()
     frozen = network().requires_grad_(False)
@@ -199,20 +199,20 @@ def test_what_cannot_be_flat_stays_as_it_is() -> None:
     ams = torch.optim.Adam(network().parameters(), amsgrad=True)
     sgd = torch.optim.SGD(network().parameters(), lr=0.1)
     for optimizer in (run_of(mixed).optimizer, run_of(network().double()).optimizer, groups, ams, sgd):
-        assert not can_be_flat(optimizer)
-    assert not can_be_flat(torch.optim.Adam(frozen.parameters()))
+        assert not can_fuse(optimizer)
+    assert not can_fuse(torch.optim.Adam(frozen.parameters()))
     run = run_of(network().double())
-    run.flatten()
-    assert run.flat is None
-    run.unflatten()
+    run.fuse()
+    assert run.fused is None
+    run.unfuse()
 
 
 def test_weights_of_recurrent_networks_stand_in_one_piece_again(monkeypatch) -> None:
     model, joined = nn.Sequential(nn.LSTM(3, 4)), []
     run = run_of(model)
-    run.flatten()
+    run.fuse()
     monkeypatch.setattr(nn.LSTM, "flatten_parameters", lambda self: joined.append(self))
-    run.unflatten()
+    run.unfuse()
     assert joined == [model[0]]
 
 
@@ -220,10 +220,10 @@ def test_weights_of_recurrent_networks_stand_in_one_piece_again(monkeypatch) -> 
 def test_no_step_would_wait_for_a_gpu(large, monkeypatch) -> None:
     monkeypatch.setattr("lanczosnet.training.engine.fused_adam.LARGE", large)
     run = run_of(network(), "adamw", 0.1, averaging=0.9)
-    run.flatten()
+    run.fuse()
     steps(run, range(1))
     with Waits() as waits:
-        run.flat.step(5.0)
+        run.fused.step(5.0)
         run.average.update(run.model, torch.full((), 0.1))
     assert not waits.found
 
@@ -281,7 +281,7 @@ def test_the_kernel_does_what_plain_pytorch_does_in_the_interpreter() -> None:
 def test_a_cuda_graph_can_hold_a_step_and_counts_it(large, monkeypatch) -> None:
     monkeypatch.setattr("lanczosnet.training.engine.fused_adam.LARGE", large)
     model, twin = network().cuda(), network().cuda()
-    flat, expected = FlatAdam(run_of(model).optimizer), FlatAdam(run_of(twin).optimizer)
+    flat, expected = FusedAdam(run_of(model).optimizer), FusedAdam(run_of(twin).optimizer)
     x = torch.randn(16, 5, device="cuda")
     for each in (flat, expected):
         for parameter in each.parameters.parameters:

@@ -6,7 +6,7 @@ from typing import Any
 from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen, percent, split_title
 from lanczosnet.experiments.hyperparameters import Labels, row_with
 from lanczosnet.experiments.published import published
-from lanczosnet.experiments.tables.spec import Layout, Place, Reference
+from lanczosnet.experiments.tables.spec import Place, Reference, TableSpec
 from lanczosnet.training.recipes import recipe as recipe_of
 
 DATASETS = {"cora": "Cora", "citeseer": "Citeseer", "pubmed": "Pubmed"}
@@ -30,7 +30,7 @@ PUBLISHED_RUNS = 10
 DATA_OPTIONS = {"normalize": False}
 
 
-def grid(
+def citation_grid(
     protocol: str = "paper",
     recipe: str = "paper",
     *,
@@ -80,7 +80,7 @@ def _labels(fraction: float | None) -> Labels:
     return "few" if fraction > FEWEST else "fewest"
 
 
-def layout(recipe: str = "paper") -> Layout:
+def citation_spec(recipe: str = "paper") -> TableSpec:
     """All places of the table, whichever protocol they belong to."""
     places = [
         Place(
@@ -95,7 +95,7 @@ def layout(recipe: str = "paper") -> Layout:
         if name == dataset
         for model, network in TITLES.items()
     ]
-    return Layout(
+    return TableSpec(
         "Table 1: test accuracy in percent on the citation networks", ("data", "split"), tuple(places), 1, True
     )
 

@@ -8,7 +8,7 @@ from lanczosnet.experiments.grid import TITLES, Cell, Grid, chosen
 from lanczosnet.experiments.hyperparameters import Row, row_with
 from lanczosnet.experiments.hyperparameters import row as row_of
 from lanczosnet.experiments.published import published
-from lanczosnet.experiments.tables.spec import Claim, Layout, Place, Reference
+from lanczosnet.experiments.tables.spec import Claim, Place, Reference, TableSpec
 from lanczosnet.training.recipes import recipe as recipe_of
 
 SEEDS = (1234, 5678, 9012)
@@ -102,7 +102,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
-def qm8_layout(recipe: str = "paper") -> Layout:
+def qm8_spec(recipe: str = "paper") -> TableSpec:
     """Validation and test over the published 16 tasks, and test over the 12 distinct targets."""
     places = []
     for row in published("qm8"):
@@ -113,7 +113,7 @@ def qm8_layout(recipe: str = "paper") -> Layout:
                 reference = Reference("published", mean, deviation, PUBLISHED_RUNS)
                 places.append(_place(row["model"], label, column, _mae(part), (reference,)))
             places.append(_place(row["model"], label, "test, 12 tasks", _distinct("test"), ()))
-    return Layout("Table 2: mean absolute error x 1e-3 on QM8", ("network",), tuple(places), 2, False)
+    return TableSpec("Table 2: mean absolute error x 1e-3 on QM8", ("network",), tuple(places), 2, False)
 
 
 # What section 6.3 concludes from Table 3: text, and the rows of the lower and the higher error.
@@ -133,7 +133,7 @@ CONCLUSIONS = (
 )
 
 
-def ablation_layout(recipe: str = "paper") -> Layout:
+def ablation_spec(recipe: str = "paper") -> TableSpec:
     """The validation errors of the fifteen rows."""
     heads = ("graph_kernel", "node_embedding", "spectral_filter", "short_scales", "long_scales", "lanczos_steps")
     places = [
@@ -149,13 +149,13 @@ def ablation_layout(recipe: str = "paper") -> Layout:
     names = ("row", "network", "kernel", "embedding", "filter", "short", "long", "K")
     row = {int(place.row[0]): place.row for place in places}
     claims = tuple(Claim(text, row[better], row[worse]) for text, better, worse in CONCLUSIONS)
-    return Layout("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False, claims)
+    return TableSpec("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False, claims)
 
 
 def curve_names(table: str) -> dict[tuple[str, str], str]:
     """What the legend of learning curves calls a cell, by network and label, in the table's order."""
     if table == "qm8":
-        return {(place.where["model"], place.where["label"]): place.row[0] for place in qm8_layout().places}
+        return {(place.where["model"], place.where["label"]): place.row[0] for place in qm8_spec().places}
     numbers: dict[tuple[str, str], list[str]] = {}
     for number, row in enumerate(published("ablation"), start=1):
         numbers.setdefault((row["model"], ablation_label(row)), []).append(str(number))
