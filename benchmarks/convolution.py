@@ -142,7 +142,7 @@ def products_with_vectors(pairs: RitzPairs, x: Tensor) -> None:
     fourier.LARGE = largest
 
     def product(basis: fourier.SpectralBasis) -> Callable[[], None]:
-        return lambda: step(lambda x: basis.inverse(basis.values.unsqueeze(-1) * basis.transform(x)), x, [])
+        return lambda: step(lambda x: basis.lift(basis.values.unsqueeze(-1) * basis.project(x)), x, [])
 
     times = best_times({name: product(basis) for name, basis in bases.items()}, repeats=9)
     ratio = f"{times['sparse'] / times['dense']:.2f}"

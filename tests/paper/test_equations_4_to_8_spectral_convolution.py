@@ -48,7 +48,7 @@ def test_equation_4_powers_of_ritz_values_are_powers_of_s_when_the_rank_is_full(
     x = torch.randn(8, 2, generator=generator(0), dtype=torch.float64).to(device, dtype)
     response = PowerFilter([0, 1, 7])(basis.values)
     for i, t in enumerate([0, 1, 7]):
-        ours = basis.inverse(response[:, i : i + 1] * basis.transform(x))
+        ours = basis.lift(response[:, i : i + 1] * basis.project(x))
         expected = torch.linalg.matrix_power(S.dense(), t) @ x
         torch.testing.assert_close(ours, expected, atol=100 * tolerance(dtype), rtol=0)
 
@@ -77,5 +77,5 @@ def test_an_infinite_scale_projects_onto_the_equilibrium_of_the_diffusion() -> N
     basis = spectral_basis(ritz(lanczos(S, random_vector(S), 9)))
     x = torch.randn(9, 2, dtype=torch.float64)
     response = PowerFilter([math.inf])(basis.values)
-    ours = basis.inverse(response * basis.transform(x))
+    ours = basis.lift(response * basis.project(x))
     torch.testing.assert_close(ours, torch.linalg.matrix_power(S.dense(), 4096) @ x)

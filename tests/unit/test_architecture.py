@@ -15,8 +15,8 @@ MAY_IMPORT = {
     "affinity": {"backends"},
     "krylov": {"affinity", "backends"},
     "filters": {"krylov", "affinity"},
-    "layers": {"filters", "krylov", "affinity", "backends"},
-    "batching": {"layers", "graphs", "filters", "krylov", "affinity", "backends"},
+    "batching": {"graphs", "filters", "krylov", "affinity", "backends"},
+    "layers": {"batching", "graphs", "filters", "krylov", "affinity", "backends"},
     "baselines": {"batching", "layers", "transforms", "graphs", "filters", "krylov", "affinity", "backends"},
     "graphs": {"backends", "files"},
     "transforms": {"graphs", "krylov", "affinity", "backends"},
@@ -75,3 +75,34 @@ def test_imports_follow_the_arrows(room: str) -> None:
 def test_report_does_not_load_torch() -> None:
     for file in (PACKAGE / "report").rglob("*.py"):
         assert "import torch" not in file.read_text(encoding="utf-8"), file
+
+
+# Where an implementation is chosen and run on a device; the command line may print what there is.
+KNOWS_DEVICES = ("backends/", "training/engine/", "cli/")
+
+
+def modules_without_devices() -> list[Path]:
+    files = {file.relative_to(PACKAGE).as_posix(): file for file in PACKAGE.rglob("*.py")}
+    return [file for name, file in sorted(files.items()) if not name.startswith(KNOWS_DEVICES)]
+
+
+def device_tests(file: Path) -> list[str]:
+    """The lines that ask what device something is on, or load Triton."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    return [f"{file.name}:{node.lineno}" for node in ast.walk(tree) if _asks_for_a_device(node)]
+
+
+def _asks_for_a_device(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        return any("triton" in name.split(".") for name in names)
+    if isinstance(node, ast.Attribute):
+        return node.attr == "is_cuda" or (node.attr == "is_available" and "cuda" in ast.dump(node.value))
+    if isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        return any(isinstance(side, ast.Attribute) and side.attr == "type" for side in sides)
+    return isinstance(node, ast.Constant) and node.value == "cuda"
+
+
+def test_devices_are_asked_for_in_one_place() -> None:
+    assert [line for file in modules_without_devices() for line in device_tests(file)] == []

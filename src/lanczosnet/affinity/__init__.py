@@ -1,27 +1,27 @@
 """From a graph to the symmetric operator S that everything else multiplies with."""
 
 from lanczosnet.affinity.adjacency import adjacency, adjacency_by_type
-from lanczosnet.affinity.blocks import BlockLayout, block_layout, dense_blocks
 from lanczosnet.affinity.components import connected_components
 from lanczosnet.affinity.kernel import GraphKernel, kernel_adjacency
 from lanczosnet.affinity.normalization import alpha_normalized, laplacian, normalized, random_walk
 from lanczosnet.affinity.operator import DenseOperator, Operator
+from lanczosnet.affinity.padding import Padding, dense_blocks, padding_of
 from lanczosnet.affinity.sparse_operator import SparseOperator
 
 __all__ = [
-    "BlockLayout",
     "DenseOperator",
     "GraphKernel",
     "Operator",
+    "Padding",
     "SparseOperator",
     "adjacency",
     "adjacency_by_type",
     "alpha_normalized",
-    "block_layout",
     "connected_components",
     "dense_blocks",
     "kernel_adjacency",
     "laplacian",
     "normalized",
+    "padding_of",
     "random_walk",
 ]

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity.operator import DenseOperator, Operator
-from lanczosnet.affinity.segments import row_pointers
 from lanczosnet.affinity.sparse_operator import INT32_MAX, SparseOperator
+from lanczosnet.backends.segments import row_pointers
 
 
 def adjacency(

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity.normalization import OperatorT, normalized
 from lanczosnet.affinity.operator import DenseOperator
-from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.backends import operation
+from lanczosnet.backends.segments import segment_sum
 
 
 def kernel_adjacency(pattern: SparseOperator, embedding: Tensor) -> SparseOperator:

@@ -168,3 +168,9 @@ def largest_magnitude(values: Tensor) -> Tensor:
         return values.new_zeros(values.shape[:-1], dtype=torch.float64)
     lowest, highest = values.aminmax(dim=-1)
     return torch.maximum(-lowest, highest).double()
+
+
+def full_precision_product(matrix: Tensor, signal: Tensor) -> Tensor:
+    """matrix @ signal in the type of the matrix, under autocast too."""
+    with torch.autocast(signal.device.type, enabled=False):
+        return matrix @ signal.to(matrix.dtype)

@@ -9,8 +9,8 @@ from torch.autograd.forward_ad import unpack_dual
 
 from lanczosnet.affinity.csr_product import csr_product
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
-from lanczosnet.affinity.segments import row_pointers
 from lanczosnet.backends.autograd import first_order
+from lanczosnet.backends.segments import row_pointers
 
 INT32_MAX = 2**31 - 1
 
@@ -141,13 +141,13 @@ class SparseOperator(Operator):
 
     def padded(self) -> DenseOperator:
         """The graphs of a ragged batch as a padded dense batch `[graph, node, node]`, nodes in their order."""
-        from lanczosnet.affinity.blocks import block_layout, dense_blocks  # they build on this module
+        from lanczosnet.affinity.padding import dense_blocks, padding_of  # they build on this module
 
         if self.segment is None:
             segment, count = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device), 1
         else:
             segment, count = self.segment, self.num_segments or 0
-        return dense_blocks(self, block_layout(segment, count))
+        return dense_blocks(self, padding_of(segment, count))
 
     def _multiply(self, signal: Tensor) -> Tensor:
         if self.num_nodes == 0:

@@ -16,6 +16,8 @@ SMALL_GRAPH = 2**15  # nodes, below which NumPy dispatches the steps of Lanczos 
 LONGEST_FLOAT32_SUM = 2**15
 ONE_HOT_NUMBERS = 2**22  # rows of a table times lookups
 READOUT_NUMBERS = 2**12  # nodes of a block times outputs
+MANY_COLUMNS = 128  # from which on sparse products of features pay off
+FEW_ENTRIES = 0.05  # and up to this share of non-zeros
 LOSS_NUMBERS = 2**16  # of a batch: one program goes through all of them
 
 
@@ -130,3 +132,11 @@ def at_most_four_axes(table: Tensor, *arguments: Any) -> bool:
 
 def few_losses(output: Tensor, y: Tensor, *arguments: Any) -> bool:
     return output.dtype == y.dtype == torch.float32 and 0 < output.numel() <= LOSS_NUMBERS
+
+
+def mostly_zero(features: Tensor) -> bool:
+    """Whether products with constant features are faster without their zeros. Counts them, on a CPU alone."""
+    is_wide = features.dim() == 2 and features.shape[1] >= MANY_COLUMNS and features.is_floating_point()
+    if features.device.type != "cpu" or not is_wide or features.requires_grad:
+        return False
+    return int(torch.count_nonzero(features)) <= FEW_ENTRIES * features.numel()

@@ -33,7 +33,7 @@ MOST_PIECES = 512  # of a segment
 
 
 def segment_sum(per_node: Tensor, segment: Tensor, num_segments: int) -> Tensor:
-    """`affinity.segments.segment_sum` in pieces: a GPU adds the rows of a segment one after the other, which takes long
+    """`backends.segments.segment_sum` in pieces: a GPU adds the rows of a segment one after the other, which takes long
     where it has thousands. The sums of the pieces are then added up."""
     # As many as cost no more memory than the nodes.
     num_pieces = max(1, min(len(per_node) // max(num_segments, 1), MOST_PIECES))

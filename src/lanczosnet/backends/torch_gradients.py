@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """`layers.linear.linear`, whose bias gets its gradient by a product: sums over columns leave a GPU idle."""
+    """`backends.linear.linear`, whose bias gets its gradient by a product: sums over columns leave a GPU idle."""
     return _Linear.apply(x, weight, bias)
 
 
 def embedding(table: Tensor, rows: Tensor) -> Tensor:
-    """`layers.linear.embedding` with a gradient by one product.
+    """`backends.linear.embedding` with a gradient by one product.
 
     PyTorch adds up the gradients of one row one after the other; few rows with many lookups keep a GPU waiting.
     """

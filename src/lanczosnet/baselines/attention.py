@@ -7,10 +7,10 @@ from torch import Tensor
 from torch_geometric.nn import GATConv
 
 from lanczosnet.backends import operation
-from lanczosnet.layers.blocks import BlockOperators
+from lanczosnet.batching.formed import FormedOperators
 
 
-def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: BlockOperators) -> Tensor:
+def block_attention(convolutions: Sequence[GATConv], x: Tensor, log_count: FormedOperators) -> Tensor:
     """What PyG's layers, one for each channel and of one size, make of `[row, in_channels]`.
 
     Args:

@@ -1,5 +1,6 @@
 """ChebyNet (Defferrard et al., NIPS 2016)."""
 
+from dataclasses import replace
 from typing import Any, Unpack
 
 import torch
@@ -8,16 +9,17 @@ from torch_geometric.nn import ChebConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import remove_self_loops
 
-from lanczosnet.affinity import BlockLayout, DenseOperator
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
-from lanczosnet.baselines.edge_types import Edges, WithEdgeTypes
+from lanczosnet.affinity import DenseOperator, Padding
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch, aggregation_block
+from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
 from lanczosnet.baselines.gcn import symmetric_normalized
-from lanczosnet.batching.padded import Blocks, identity_block, operator_blocks
+from lanczosnet.baselines.padded_operators import identity_block, operator_blocks
+from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.filters import chebyshev_sum, chebyshev_terms
 from lanczosnet.layers.widths import layer_widths
 
 
-class ChebyNet(EdgeNetwork):
+class ChebyNet(BaselineNetwork):
     """X' = relu(sum_k T_k(L - I) X W_k + sum_t S_t X W_t): Chebyshev polynomials of the simple graph's Laplacian
     L = I - D^-1/2 A D^-1/2 (its largest eigenvalue bounded by 2), and one hop per edge type t.
 
@@ -60,24 +62,24 @@ class ChebyNet(EdgeNetwork):
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
         simple, *types = inputs.channels
         num_nodes = len(inputs.x)
         typed = [symmetric_normalized(edges, num_nodes) for edges in types]
-        return inputs._replace(channels=[_scaled_laplacian(simple, num_nodes, self.self_loops), *typed])
+        return replace(inputs, channels=[_scaled_laplacian(simple, num_nodes, self.self_loops), *typed])
 
     @property
     def num_operators(self) -> int:
         return self.num_terms + self.num_edge_types
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
-        scaled, *hops = (aggregation_block(edges, inputs, layout) for edges in inputs.channels)
-        identity = identity_block(layout, scaled.dtype)
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
+        scaled, *hops = (aggregation_block(edges, inputs, padding) for edges in inputs.channels)
+        identity = identity_block(padding, scaled.dtype)
         terms = chebyshev_terms(DenseOperator(scaled + identity), identity, self.num_terms)
-        return operator_blocks(inputs.x, layout, [*terms, *hops])
+        return operator_blocks(inputs.x, padding, [*terms, *hops])
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
         simple, *types = inputs.channels
         return self.stack(x, self.convolutions, simple, types)
 
@@ -97,13 +99,13 @@ class ScaledChebConv(ChebConv):
         y = chebyshev_sum(lambda signal: self.propagate(edge_index, x=signal, norm=edge_weight), signals)
         return y if self.bias is None else y + self.bias
 
-    def __norm__(self, edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor, *_: Any, **__: Any) -> Edges:
-        return Edges(edge_index, edge_weight)
+    def __norm__(self, edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor, *_: Any, **__: Any) -> EdgeList:
+        return EdgeList(edge_index, edge_weight)
 
 
-def _scaled_laplacian(edges: Edges, num_nodes: int, self_loops: bool) -> Edges:
+def _scaled_laplacian(edges: EdgeList, num_nodes: int, self_loops: bool) -> EdgeList:
     """L - I = -D^-1/2 A D^-1/2, or of A + I. Two bounds L, so that no graph's filter depends on its batch."""
     index, weight = remove_self_loops(*edges)
     assert weight is not None
     index, weight = gcn_norm(index, weight, num_nodes, add_self_loops=self_loops, dtype=weight.dtype)
-    return Edges(index, -weight)
+    return EdgeList(index, -weight)

@@ -1,19 +1,22 @@
 """DCNN, diffusion-convolutional neural networks (Atwood and Towsley, NIPS 2016)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.affinity import BlockLayout, Operator, normalized
-from lanczosnet.baselines.base import CommonOptions, EdgeNetwork
-from lanczosnet.batching.from_data import GraphInputs, graph_inputs
-from lanczosnet.batching.padded import Blocks, operator_block, operator_blocks
+from lanczosnet.affinity import Operator, Padding, normalized
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions
+from lanczosnet.baselines.padded_operators import operator_block, operator_blocks
+from lanczosnet.batching.formed import FormedOperators, formed_convolution
+from lanczosnet.batching.from_data import graph_inputs
+from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
+from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import matrix_powers
-from lanczosnet.layers import EdgeTypeOperators
-from lanczosnet.layers.blocks import BlockOperators, block_convolution
 from lanczosnet.layers.widths import layer_widths
 
 
@@ -55,17 +58,17 @@ class DiffusionConv(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(
-        self, x: Tensor, diffusion: Diffusion | BlockOperators, edge_types: EdgeTypeOperators | None = None
+        self, x: Tensor, diffusion: Diffusion | FormedOperators, edge_types: EdgeTypeOperators | None = None
     ) -> Tensor:
         """In padded blocks the operators of all terms stand in place of the diffusion and of the edge types."""
-        if isinstance(diffusion, BlockOperators):
-            return block_convolution(x, diffusion, self.weight.flatten(0, 1), self.bias)
+        if isinstance(diffusion, FormedOperators):
+            return formed_convolution(x, diffusion, self.weight.flatten(0, 1), self.bias)
         scales, types = self.weight.tensor_split([len(self.scales)])
         y = diffusion.after(power_filter(diffusion.operator, diffusion.before(x), self.scales, scales))
         return self.bias + (y if edge_types is None else y + edge_types.convolve(x, types))
 
 
-class DCNN(EdgeNetwork):
+class DCNN(BaselineNetwork):
     """Layers of `DiffusionConv`; with edge types, one hop of the simple graph joins the scales, as published.
 
     Args:
@@ -95,46 +98,27 @@ class DCNN(EdgeNetwork):
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> "DiffusionInputs":
-        graph = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate)
+    def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
+        graph = graph_inputs(data, self, validate=validate)
         S = normalized(graph.adjacency, self_loops=False, validate=validate)
-        root = graph.enter(graph.adjacency.degree().sqrt().unsqueeze(-1))
-        return DiffusionInputs(graph, Diffusion(graph.arranged(S), root))
+        root = graph.pad(graph.adjacency.degree().sqrt().unsqueeze(-1))
+        return replace(graph, spectrum=Diffusion(graph.operator(S), root))
 
     @property
     def num_operators(self) -> int:
         return len(self.convolutions[0].weight)  # type: ignore[arg-type]
 
-    def blocks(self, inputs: "DiffusionInputs", layout: BlockLayout) -> Blocks:
-        graph, diffusion = inputs.graph, inputs.diffusion
+    def blocks(self, inputs: SparseBatch, padding: Padding) -> PaddedBatch:
+        diffusion: Diffusion = inputs.spectrum
 
         def block(product: Callable[[Tensor], Tensor]) -> Tensor:
-            return operator_block(lambda unit: graph.leave(product(graph.enter(unit))), layout, graph.adjacency.dtype)
+            dtype = inputs.adjacency.dtype
+            return operator_block(lambda unit: inputs.unpad(product(inputs.pad(unit))), padding, dtype)
 
         P = block(lambda unit: diffusion.after(diffusion.operator @ diffusion.before(unit)))
         powers = matrix_powers(P, self.convolutions[0].scales)  # type: ignore[arg-type]
-        types = [] if graph.edge_types is None else graph.edge_types.operators
-        return operator_blocks(inputs.x, layout, [*powers.unbind(1), *(block(S.__matmul__) for S in types)])
+        types = [] if inputs.edge_types is None else inputs.edge_types.operators
+        return operator_blocks(inputs.x, padding, [*powers.unbind(1), *(block(S.__matmul__) for S in types)])
 
-    def propagate(self, x: Tensor, inputs: "DiffusionInputs") -> Tensor:
-        graph = inputs.graph
-        return graph.leave(self.stack(graph.enter(x), self.convolutions, inputs.diffusion, graph.edge_types))
-
-
-class DiffusionInputs(NamedTuple):
-    """What the layers of a DCNN see of a graph."""
-
-    graph: GraphInputs
-    diffusion: Diffusion
-
-    @property
-    def x(self) -> Tensor:
-        return self.graph.x
-
-    @property
-    def batch(self) -> Tensor:
-        return self.graph.batch
-
-    @property
-    def num_graphs(self) -> int:
-        return self.graph.num_graphs
+    def propagate(self, x: Tensor, inputs: SparseBatch) -> Tensor:
+        return inputs.unpad(self.stack(inputs.pad(x), self.convolutions, inputs.spectrum, inputs.edge_types))

@@ -8,25 +8,25 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, SimpleConv
 
-from lanczosnet.layers.blocks import BlockOperators, block_convolution
+from lanczosnet.batching.formed import FormedOperators, formed_convolution
 
 Aggregation = Literal["sum", "mean"]
 Messages = Callable[[Tensor], Tensor]  # states [node, channels] -> messages received, side by side
 
 
-class Edges(NamedTuple):
+class EdgeList(NamedTuple):
     """A graph, or one channel of it, as a list of edges."""
 
     edge_index: Tensor  # source and target, [2, edge]
     edge_weight: Tensor | None = None  # [edge]; one where absent
 
 
-def side_by_side(channels: Sequence[Edges]) -> Edges:
+def side_by_side(channels: Sequence[EdgeList]) -> EdgeList:
     """All C channels as one graph without edges between them, in which node i of channel c is number i C + c."""
     index = torch.cat([edges.edge_index * len(channels) + place for place, edges in enumerate(channels)], dim=1)
     if any(edges.edge_weight is None for edges in channels):
-        return Edges(index)
-    return Edges(index, torch.cat([edges.edge_weight for edges in channels if edges.edge_weight is not None]))
+        return EdgeList(index)
+    return EdgeList(index, torch.cat([edges.edge_weight for edges in channels if edges.edge_weight is not None]))
 
 
 class EdgeTypeConv(nn.Module):
@@ -39,7 +39,7 @@ class EdgeTypeConv(nn.Module):
         aggregation: "sum", or "mean" over the neighbours of each type.
 
     Shapes:
-        `[node, in_channels]` and one `Edges` per type -> `[node, out_channels]`.
+        `[node, in_channels]` and one `EdgeList` per type -> `[node, out_channels]`.
     """
 
     def __init__(self, in_channels: int, out_channels: int, num_types: int, aggregation: Aggregation = "sum") -> None:
@@ -53,7 +53,7 @@ class EdgeTypeConv(nn.Module):
         for weight in self.weight.chunk(self.num_types, dim=1):
             nn.init.xavier_uniform_(weight)
 
-    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[EdgeList]) -> Tensor:
         mixed = (x @ self.weight).unflatten(1, (self.num_types, -1))
         return self.aggregate(mixed.flatten(0, 1), *side_by_side(channels)).unflatten(0, mixed.shape[:2]).sum(1)
 
@@ -97,10 +97,10 @@ class WithEdgeTypes(nn.Module):
             if parameter.dim() == 2:
                 nn.init.uniform_(parameter, -self.bound, self.bound)
 
-    def forward(self, x: Tensor, simple: Sequence[Any] | BlockOperators, types: Sequence[Edges] = ()) -> Tensor:
+    def forward(self, x: Tensor, simple: Sequence[Any] | FormedOperators, types: Sequence[EdgeList] = ()) -> Tensor:
         """`simple` is what the convolution takes besides x; in padded blocks, the operators of all terms and types."""
-        if isinstance(simple, BlockOperators):
-            return block_convolution(x, simple, *self._as_one_matrix())
+        if isinstance(simple, FormedOperators):
+            return formed_convolution(x, simple, *self._as_one_matrix())
         y = self.simple(x, *simple)
         return y if self.typed is None else y + self.typed(x, types)
 
@@ -144,7 +144,7 @@ class NodeMessages(nn.Module):
         aggregation: "sum" or "mean".
 
     Shapes:
-        `[node, channels]` and C `Edges` -> `[node, C * channels]`; weights of edges are not looked at.
+        `[node, channels]` and C `EdgeList` -> `[node, C * channels]`; weights of edges are not looked at.
     """
 
     def __init__(
@@ -161,10 +161,10 @@ class NodeMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[EdgeList]) -> Tensor:
         return self.along(channels)(x)
 
-    def along(self, channels: Sequence[Edges]) -> Messages:
+    def along(self, channels: Sequence[EdgeList]) -> Messages:
         """From states to messages, for steps that repeat on the same graphs."""
         index = side_by_side(channels).edge_index
 
@@ -191,10 +191,10 @@ class PairMessages(nn.Module):
         for function in self.functions:
             function.reset_parameters()  # type: ignore[operator]
 
-    def forward(self, x: Tensor, channels: Sequence[Edges]) -> Tensor:
+    def forward(self, x: Tensor, channels: Sequence[EdgeList]) -> Tensor:
         return self.along(channels)(x)
 
-    def along(self, channels: Sequence[Edges]) -> Messages:
+    def along(self, channels: Sequence[EdgeList]) -> Messages:
         """From states to messages, for steps that repeat on the same graphs."""
 
         def messages(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lanczosnet.backends import operation
-from lanczosnet.layers.blocks import Padding
+from lanczosnet.batching.formed import Padding
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PackedNodes:
         )
 
     def _unpadded(self, of_nodes: Tensor) -> Tensor:
-        return self.padding.unpad(of_nodes.unflatten(0, (self.padding.num_graphs, self.padding.width)))
+        return self.padding.unpad(of_nodes.unflatten(0, (self.padding.num_blocks, self.padding.width)))
 
 
 class _Entered(torch.autograd.Function):

@@ -9,28 +9,29 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from lanczosnet.affinity import BlockLayout
+from lanczosnet.affinity import Padding
 from lanczosnet.baselines.attention import block_attention
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
-from lanczosnet.baselines.edge_types import Edges
-from lanczosnet.batching.padded import Blocks, ChannelBlocks, ChannelInputs, node_blocks
-from lanczosnet.layers.blocks import BlockOperators
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch, aggregation_block
+from lanczosnet.baselines.edge_types import EdgeList
+from lanczosnet.baselines.padded_operators import ChannelBatch, ChannelInputs, node_blocks
+from lanczosnet.batching.formed import FormedOperators
+from lanczosnet.batching.padded import PaddedBatch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AttentionBlocks(ChannelBlocks):
+class AttentionBatch(ChannelBatch):
     """Graphs with how often nodes are neighbours."""
 
     can_pair = False  # a program of the kernel holds one graph: a pair would be a larger tile, mostly of nothing
 
-    def entered(self) -> ChannelInputs:
+    def inputs(self) -> ChannelInputs:
         # Padding attends to itself, so that every softmax has something to choose from.
         itself = torch.diag_embed(1 - self.mask).unsqueeze(1)
         log_count = (self.matrix + itself).log()
-        return ChannelInputs(BlockOperators(log_count.transpose(0, 1), self.padding))
+        return ChannelInputs(FormedOperators(log_count.transpose(0, 1), self.padding))
 
 
-class GAT(EdgeNetwork):
+class GAT(BaselineNetwork):
     """Every head of every channel (the simple graph, each edge type) attends to a node's neighbours and the node itself
     with weights that sum to one; hidden layers put the results side by side, the last one averages them.
 
@@ -76,15 +77,15 @@ class GAT(EdgeNetwork):
             )
             size = width * number * num_channels
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
         return inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
-        counts = torch.stack([aggregation_block(edges, inputs, layout) for edges in inputs.channels], 1)
-        return AttentionBlocks(**node_blocks(inputs.x, layout, counts.dtype), matrix=counts)
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch:
+        counts = torch.stack([aggregation_block(edges, inputs, padding) for edges in inputs.channels], 1)
+        return AttentionBatch(**node_blocks(inputs.x, padding, counts.dtype), matrix=counts)
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs | ChannelInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeBatch | ChannelInputs) -> Tensor:
         for place, convolutions in enumerate(self.convolutions, start=1):
             x = _attended(convolutions, x, inputs.channels)  # type: ignore[arg-type]
             if place < len(self.convolutions):
@@ -92,15 +93,15 @@ class GAT(EdgeNetwork):
         return x
 
 
-def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[Edges] | BlockOperators) -> Tensor:
+def _attended(convolutions: Sequence[GATConv], x: Tensor, channels: list[EdgeList] | FormedOperators) -> Tensor:
     """What the channels' layers make of the states, side by side where they concatenate their heads; else the mean."""
-    if isinstance(channels, BlockOperators):
+    if isinstance(channels, FormedOperators):
         return block_attention(convolutions, x, channels)
     parts = [layer(x, edges.edge_index) for layer, edges in zip(convolutions, channels, strict=True)]
     return torch.cat(parts, dim=-1) if convolutions[0].concat else torch.stack(parts).mean(0)
 
 
-def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:
+def _with_self_loops(edges: EdgeList, num_nodes: int) -> EdgeList:
     """Every node once among its own neighbours, as PyG's layer does it in every call."""
     index, _ = remove_self_loops(edges.edge_index)
-    return Edges(add_self_loops(index, num_nodes=num_nodes)[0])
+    return EdgeList(add_self_loops(index, num_nodes=num_nodes)[0])

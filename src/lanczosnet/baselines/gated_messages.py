@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.backends import operation
-from lanczosnet.baselines.edge_types import Edges, NodeMessages, PairMessages
+from lanczosnet.baselines.edge_types import EdgeList, NodeMessages, PairMessages
 from lanczosnet.baselines.endpoint_messages import PackedNodes
-from lanczosnet.layers.blocks import BlockOperators, Padding
-from lanczosnet.layers.tied_linear import ALIGNED_TO, SharedLinear, gru_cell
+from lanczosnet.batching.formed import FormedOperators, Padding
+from lanczosnet.layers.tied_linear import ALIGNED_TO, TiedLinear, gru_cell
 
 Step = Callable[[Tensor], Tensor]  # states [node, channels] -> the next ones
 
@@ -32,9 +32,9 @@ class GatedMessages:
         self.num_channels = len(messages.functions)
         self.fused_steps: Any = None  # what a backend keeps for all steps of a forward pass
 
-    def along(self, channels: Sequence[Edges] | BlockOperators | PackedNodes) -> Step:
+    def along(self, channels: Sequence[EdgeList] | FormedOperators | PackedNodes) -> Step:
         """What a step does on these graphs."""
-        if isinstance(channels, BlockOperators):
+        if isinstance(channels, FormedOperators):
             return gated_steps(channels.matrix, self, channels.padding)
         if isinstance(channels, PackedNodes):
             return self._through_rows(channels)
@@ -89,20 +89,20 @@ class GatedMessages:
         return hidden, gates
 
     @cached_property
-    def enter(self) -> SharedLinear:
+    def enter(self) -> TiedLinear:
         """The gates of the state; with functions of nodes also their first layers, where others follow."""
         with_first = isinstance(self.messages, NodeMessages) and len(self.layers) > 1
         layers = self.layers[0] if with_first else ()
         weight = torch.cat([*(layer.weight for layer in layers), self.cell.weight_hh])
         bias = torch.cat([*(layer.bias for layer in layers), self.cell.bias_hh])
-        return SharedLinear([weight.T.unsqueeze(0)], [bias.unsqueeze(0)])
+        return TiedLinear([weight.T.unsqueeze(0)], [bias.unsqueeze(0)])
 
     @cached_property
-    def _between(self) -> list[SharedLinear]:
-        return [SharedLinear([_weights(layers)], [_biases(layers)]) for layers in self.layers[1:-1]]
+    def _between(self) -> list[TiedLinear]:
+        return [TiedLinear([_weights(layers)], [_biases(layers)]) for layers in self.layers[1:-1]]
 
     @cached_property
-    def last_layer_and_gates(self) -> SharedLinear:
+    def last_layer_and_gates(self) -> TiedLinear:
         """The last layers and the input gates as one matrix, with the biases of both for the columns that `_receiver`
         adds."""
         last = self.layers[-1]
@@ -110,7 +110,7 @@ class GatedMessages:
         rows = weight.new_zeros(self.num_channels, _extra_columns(weight.shape[1]), weight.shape[2])
         of_gates = self.cell.bias_ih.expand(self.num_channels, 1, -1) / self.num_channels
         of_messages = rows[:, :1] if last[0].bias is None else _biases(last).unsqueeze(1) @ self._gates_by_channel
-        return SharedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
+        return TiedLinear([torch.cat([weight, of_messages, of_gates, rows[:, 2:]], 1).flatten(0, 1).unsqueeze(0)])
 
     @cached_property
     def _gates_by_channel(self) -> Tensor:
@@ -211,7 +211,7 @@ def _biases(layers: Sequence[Any]) -> Tensor:
     return torch.stack([layer.bias for layer in layers])
 
 
-def _by_channel(weight: Tensor, capacity: Sequence[int]) -> SharedLinear:
+def _by_channel(weight: Tensor, capacity: Sequence[int]) -> TiedLinear:
     """`[channel, in, out]` for rows of all channels: neighbours with as many rows share a product."""
     groups = [list(group) for _, group in groupby(capacity)]
-    return SharedLinear(weight.split([len(group) for group in groups]), sizes=[sum(group) for group in groups])
+    return TiedLinear(weight.split([len(group) for group in groups]), sizes=[sum(group) for group in groups])

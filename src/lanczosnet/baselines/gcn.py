@@ -6,12 +6,12 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork
-from lanczosnet.baselines.edge_types import Edges, WithEdgeTypes
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch
+from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
 from lanczosnet.layers.widths import layer_widths
 
 
-class GCN(EdgeNetwork):
+class GCN(BaselineNetwork):
     """X' = relu(sum_c S_c X W_c), with S = D^-1/2 (A + I) D^-1/2 of the simple graph and of every edge type.
 
     Args:
@@ -36,16 +36,16 @@ class GCN(EdgeNetwork):
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
         return inputs.with_channels(lambda edges: symmetric_normalized(edges, len(inputs.x)))
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
         simple, *types = inputs.channels
         return self.stack(x, self.convolutions, simple, types)
 
 
-def symmetric_normalized(edges: Edges, num_nodes: int) -> Edges:
+def symmetric_normalized(edges: EdgeList, num_nodes: int) -> EdgeList:
     """D^-1/2 (A + I) D^-1/2 as weights of edges, as PyG has it."""
     assert edges.edge_weight is not None
-    return Edges(*gcn_norm(edges.edge_index, edges.edge_weight, num_nodes, dtype=edges.edge_weight.dtype))
+    return EdgeList(*gcn_norm(edges.edge_index, edges.edge_weight, num_nodes, dtype=edges.edge_weight.dtype))

@@ -1,5 +1,6 @@
 """GCN-FP, convolutions for molecular fingerprints (Duvenaud et al., NIPS 2015)."""
 
+from dataclasses import replace
 from typing import Any, Unpack
 
 import torch
@@ -7,10 +8,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, MFConv
 from torch_geometric.utils import add_remaining_self_loops
 
-from lanczosnet.affinity import BlockLayout
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork
-from lanczosnet.baselines.edge_types import Edges, WithEdgeTypes
-from lanczosnet.batching.padded import Blocks
+from lanczosnet.affinity import Padding
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch
+from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
+from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.layers.widths import layer_widths
 
 # About one over the number of states that a sum in a molecule adds up: with Glorot's weights as they are, the states
@@ -18,7 +19,7 @@ from lanczosnet.layers.widths import layer_widths
 INITIAL_GAIN = 1 / 3
 
 
-class GCNFP(EdgeNetwork):
+class GCNFP(BaselineNetwork):
     """X' = relu(sum_c (A_c + I) X W_c): neighbours and the node itself are added up, unweighted.
 
     The comparison used one weight for all degrees, where the cited work has one per degree: `max_degree` gives that,
@@ -58,22 +59,22 @@ class GCNFP(EdgeNetwork):
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
         looped = inputs.with_channels(lambda edges: _with_self_loops(edges, len(inputs.x)))
-        return looped._replace(channels=[inputs.channels[0], *looped.channels[1:]]) if self.max_degree else looped
+        return replace(looped, channels=[inputs.channels[0], *looped.channels[1:]]) if self.max_degree else looped
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
-        return None if self.max_degree else super().blocks(inputs, layout)
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
+        return None if self.max_degree else super().blocks(inputs, padding)
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
         simple, *types = inputs.channels
         arguments = simple[:1] if self.max_degree else simple
         return self.stack(x, self.convolutions, arguments, types)
 
 
-def _with_self_loops(edges: Edges, num_nodes: int) -> Edges:
+def _with_self_loops(edges: EdgeList, num_nodes: int) -> EdgeList:
     """A + I with all weights one."""
     assert edges.edge_weight is not None
     index, _ = add_remaining_self_loops(edges.edge_index, num_nodes=num_nodes)
-    return Edges(index, torch.ones(index.shape[1], dtype=edges.edge_weight.dtype, device=index.device))
+    return EdgeList(index, torch.ones(index.shape[1], dtype=edges.edge_weight.dtype, device=index.device))

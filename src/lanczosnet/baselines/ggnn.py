@@ -5,14 +5,15 @@ from typing import Unpack
 
 from torch import Tensor, nn
 
-from lanczosnet.affinity import BlockLayout
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
+from lanczosnet.affinity import Padding
+from lanczosnet.baselines.base import CommonOptions, EdgeBatch, RecurrentBaseline, message_blocks
 from lanczosnet.baselines.edge_types import Aggregation, NodeMessages
 from lanczosnet.baselines.gated_messages import GatedMessages
-from lanczosnet.batching.padded import Blocks, ChannelBlocks, ChannelInputs, node_blocks
+from lanczosnet.baselines.padded_operators import ChannelBatch, ChannelInputs, node_blocks
+from lanczosnet.batching.padded import PaddedBatch
 
 
-class GGNN(RecurrentNetwork):
+class GGNN(RecurrentBaseline):
     """h' = GRU([sum or mean over neighbours j in channel c of f_c(h_j)]_c, h), the same functions in every step.
 
     PyG's GatedGraphConv has other weights in every step and one edge type; with one step at a time and one type it is
@@ -46,9 +47,9 @@ class GGNN(RecurrentNetwork):
         self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
-        channels = message_blocks(inputs, layout, self.messages.aggregation)
-        return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch:
+        channels = message_blocks(inputs, padding, self.messages.aggregation)
+        return ChannelBatch(**node_blocks(inputs.x, padding, channels.dtype), matrix=channels)
 
-    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+    def step(self, inputs: EdgeBatch | ChannelInputs) -> Callable[[Tensor], Tensor]:
         return GatedMessages(self.messages, self.update, self.num_layers).along(inputs.channels)

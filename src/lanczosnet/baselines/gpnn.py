@@ -1,22 +1,24 @@
 """GPNN, graph partition neural networks (Liao et al., 2018)."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 from torch import Tensor, nn
 from torch_geometric.nn import MLP
 
-from lanczosnet.affinity import BlockLayout, SparseOperator, adjacency
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, RecurrentNetwork, aggregation_block, message_blocks
-from lanczosnet.baselines.edge_types import Aggregation, Edges, NodeMessages
+from lanczosnet.affinity import Padding, SparseOperator, adjacency
+from lanczosnet.baselines.base import CommonOptions, EdgeBatch, RecurrentBaseline, aggregation_block, message_blocks
+from lanczosnet.baselines.edge_types import Aggregation, EdgeList, NodeMessages
 from lanczosnet.baselines.gated_messages import GatedMessages
-from lanczosnet.batching.padded import Blocks, ChannelInputs, PartitionBlocks, node_blocks
-from lanczosnet.layers.blocks import BlockOperators
-from lanczosnet.layers.tied_linear import SharedPerceptron
+from lanczosnet.baselines.padded_operators import ChannelInputs, PartitionBatch, node_blocks
+from lanczosnet.batching.formed import FormedOperators
+from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.layers.tied_linear import TiedPerceptron
 from lanczosnet.transforms.partition import spectral_partition
 
 
-class GPNN(RecurrentNetwork):
+class GPNN(RecurrentBaseline):
     """In every round: propagate inside the clusters of a spectral partition, then across the cut between them, merge
     both with the state, and propagate over the whole graph as `GGNN` does.
 
@@ -73,7 +75,7 @@ class GPNN(RecurrentNetwork):
         self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
         partition = getattr(data, "partition", None)
         if partition is None:
@@ -88,31 +90,31 @@ class GPNN(RecurrentNetwork):
         source, target = inputs.channels[0].edge_index
         inside = partition[source] == partition[target]
         index = inputs.channels[0].edge_index
-        return inputs._replace(clusters=Edges(index[:, inside]), cut=Edges(index[:, ~inside]))
+        return replace(inputs, clusters=EdgeList(index[:, inside]), cut=EdgeList(index[:, ~inside]))
 
     @property
     def num_operators(self) -> int:
         return 3 + self.num_edge_types
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks:
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch:
         assert inputs.clusters is not None
         assert inputs.cut is not None
-        channels = message_blocks(inputs, layout, self.messages.aggregation)
-        return PartitionBlocks(
-            **node_blocks(inputs.x, layout, channels.dtype),
+        channels = message_blocks(inputs, padding, self.messages.aggregation)
+        return PartitionBatch(
+            **node_blocks(inputs.x, padding, channels.dtype),
             matrix=channels,
-            clusters=aggregation_block(inputs.clusters, inputs, layout, self.messages.aggregation),
-            cut=aggregation_block(inputs.cut, inputs, layout, self.messages.aggregation),
+            clusters=aggregation_block(inputs.clusters, inputs, padding, self.messages.aggregation),
+            cut=aggregation_block(inputs.cut, inputs, padding, self.messages.aggregation),
         )
 
-    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+    def step(self, inputs: EdgeBatch | ChannelInputs) -> Callable[[Tensor], Tensor]:
         assert inputs.clusters is not None
         assert inputs.cut is not None
         of_parts = self.num_layers * (self.cluster_steps + self.cut_steps)
         parts = GatedMessages(self.part_messages, self.part_update, of_parts)
         whole = GatedMessages(self.messages, self.update, self.num_layers)
         inside, across = (parts.along(_as_channels(part)) for part in (inputs.clusters, inputs.cut))
-        everywhere, merge = whole.along(inputs.channels), SharedPerceptron(self.merge.lins)
+        everywhere, merge = whole.along(inputs.channels), TiedPerceptron(self.merge.lins)
 
         def step(state: Tensor) -> Tensor:
             clustered = repeated(inside, state, self.cluster_steps)
@@ -128,6 +130,6 @@ def repeated(step: Callable[[Tensor], Tensor], state: Tensor, times: int) -> Ten
     return state
 
 
-def _as_channels(part: Edges | BlockOperators) -> list[Edges] | BlockOperators:
+def _as_channels(part: EdgeList | FormedOperators) -> list[EdgeList] | FormedOperators:
     """One part of the graph as the only channel."""
-    return [part] if isinstance(part, Edges) else part
+    return [part] if isinstance(part, EdgeList) else part

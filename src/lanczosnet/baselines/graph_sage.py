@@ -1,5 +1,6 @@
 """GraphSAGE (Hamilton et al., NIPS 2017) with the mean aggregator."""
 
+from dataclasses import replace
 from typing import Any, Unpack
 
 import torch
@@ -7,15 +8,16 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import degree
 
-from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.segments import index_within_segment
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, EdgeNetwork, aggregation_block
-from lanczosnet.baselines.edge_types import Edges, WithEdgeTypes
-from lanczosnet.batching.padded import Blocks, identity_block, operator_blocks
+from lanczosnet.affinity import Padding
+from lanczosnet.backends.segments import index_within_segment
+from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch, aggregation_block
+from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
+from lanczosnet.baselines.padded_operators import identity_block, operator_blocks
+from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.layers.widths import layer_widths
 
 
-class GraphSAGE(EdgeNetwork):
+class GraphSAGE(BaselineNetwork):
     """X' = relu(X W + sum_c mean over sampled neighbours in channel c (X) W_c), rows scaled to length one.
 
     In training a new sample of at most `num_neighbors` neighbours is drawn per node, channel and forward pass, by
@@ -57,23 +59,23 @@ class GraphSAGE(EdgeNetwork):
             for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
         )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> EdgeInputs:
-        inputs = super().prepare(data, validate=validate).with_channels(lambda edges: Edges(edges.edge_index))
+    def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
+        inputs = super().prepare(data, validate=validate).with_channels(lambda edges: EdgeList(edges.edge_index))
         # The edge types are part of the simple graph, which therefore says whether anything is sampled.
         neighbors = degree(inputs.channels[0].edge_index[1], len(inputs.x), torch.long)
-        return inputs._replace(is_crowded=bool((neighbors > self.num_neighbors).any()))
+        return replace(inputs, is_crowded=bool((neighbors > self.num_neighbors).any()))
 
     @property
     def num_operators(self) -> int:
         return 2 + self.num_edge_types
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
         if inputs.is_crowded:  # a sample in every step
             return None
-        simple, *types = (aggregation_block(edges, inputs, layout, "mean") for edges in inputs.channels)
-        return operator_blocks(inputs.x, layout, [simple, identity_block(layout, simple.dtype), *types])
+        simple, *types = (aggregation_block(edges, inputs, padding, "mean") for edges in inputs.channels)
+        return operator_blocks(inputs.x, padding, [simple, identity_block(padding, simple.dtype), *types])
 
-    def propagate(self, x: Tensor, inputs: EdgeInputs) -> Tensor:
+    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
         if self.training and inputs.is_crowded:
             inputs = inputs.with_channels(self._sampled)
         simple, *types = inputs.channels
@@ -83,8 +85,8 @@ class GraphSAGE(EdgeNetwork):
         x = x.relu()
         return nn.functional.normalize(x, dim=-1) if self.normalize else x
 
-    def _sampled(self, edges: Edges) -> Edges:
-        return Edges(edges.edge_index[:, sample_neighbors(edges.edge_index, self.num_neighbors)])
+    def _sampled(self, edges: EdgeList) -> EdgeList:
+        return EdgeList(edges.edge_index[:, sample_neighbors(edges.edge_index, self.num_neighbors)])
 
 
 def sample_neighbors(edge_index: Tensor, num_neighbors: int, *, generator: torch.Generator | None = None) -> Tensor:

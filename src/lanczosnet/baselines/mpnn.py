@@ -5,15 +5,16 @@ from typing import Unpack
 
 from torch import Tensor, nn
 
-from lanczosnet.affinity import BlockLayout
-from lanczosnet.baselines.base import CommonOptions, EdgeInputs, RecurrentNetwork, message_blocks
-from lanczosnet.baselines.edge_blocks import edge_blocks
+from lanczosnet.affinity import Padding
+from lanczosnet.baselines.base import CommonOptions, EdgeBatch, RecurrentBaseline, message_blocks
 from lanczosnet.baselines.edge_types import Aggregation, NodeMessages, PairMessages
 from lanczosnet.baselines.gated_messages import GatedMessages
-from lanczosnet.batching.padded import Blocks, ChannelBlocks, ChannelInputs, node_blocks
+from lanczosnet.baselines.padded_endpoints import padded_endpoints
+from lanczosnet.baselines.padded_operators import ChannelBatch, ChannelInputs, node_blocks
+from lanczosnet.batching.padded import PaddedBatch
 
 
-class MPNN(RecurrentNetwork):
+class MPNN(RecurrentBaseline):
     """h_i' = GRU([sum or mean over neighbours j in channel c of f_c(h_i, h_j)]_c, h_i); read out graphs by "set2set".
 
     The comparison has one function of both ends per edge type, where PyG's NNConv makes a matrix for h_j from features
@@ -51,13 +52,13 @@ class MPNN(RecurrentNetwork):
         self.messages = messages(hidden_channels, num_channels, message_channels, aggregation)
         self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
 
-    def blocks(self, inputs: EdgeInputs, layout: BlockLayout) -> Blocks | None:
+    def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
         if isinstance(self.messages, NodeMessages):
-            channels = message_blocks(inputs, layout, self.messages.aggregation)
-            return ChannelBlocks(**node_blocks(inputs.x, layout, channels.dtype), matrix=channels)
+            channels = message_blocks(inputs, padding, self.messages.aggregation)
+            return ChannelBatch(**node_blocks(inputs.x, padding, channels.dtype), matrix=channels)
         if self.num_message_layers > 2:
             return None  # between the first layer and the last there is more to do than for each end
-        return edge_blocks(inputs, layout, self.messages.aggregation)
+        return padded_endpoints(inputs, padding, self.messages.aggregation)
 
-    def step(self, inputs: EdgeInputs | ChannelInputs) -> Callable[[Tensor], Tensor]:
+    def step(self, inputs: EdgeBatch | ChannelInputs) -> Callable[[Tensor], Tensor]:
         return GatedMessages(self.messages, self.update, self.num_layers).along(inputs.channels)

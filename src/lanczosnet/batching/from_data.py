@@ -1,82 +1,23 @@
-"""The door of the Lanczos models: a PyG `Data` or `Batch` is checked and laid out, once.
+"""A PyG `Data` or `Batch` is checked and laid out, once: here alone is decided whether a graph stays sparse."""
 
-Many small graphs become a padded dense batch `[component, node, channel]`; a large one stays sparse `[node, channel]`.
-The convolution never crosses components, so components, not graphs, are the unit of the dense layout.
-"""
-
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
-from lanczosnet.affinity import (
-    BlockLayout,
-    Operator,
-    SparseOperator,
-    adjacency,
-    adjacency_by_type,
-    block_layout,
-    connected_components,
-    dense_blocks,
-    normalized,
-)
-from lanczosnet.affinity.segments import segment_sum
+from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
+from lanczosnet.backends.segments import segment_sum
+from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
+from lanczosnet.batching.sparse import SparseBatch, operators_by_type
 from lanczosnet.krylov import RitzPairs
-from lanczosnet.layers import EdgeTypeOperators, GraphSpectrum, NodeEncoder
-from lanczosnet.layers.ada_lanczos_conv import AdaptiveSpectrum, ComponentPlan
-from lanczosnet.layers.sparse_features import sparse_where_it_pays
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
 AGAIN = "apply AddRitzPairs again after changing a graph"
 PAIR_TOLERANCE = 1e-3  # above rounding; one edge more in a very large graph may change its pairs by less
-
-
-class GraphInputs(NamedTuple):
-    """A graph, or a batch of them, as the Lanczos models see it."""
-
-    x: Tensor  # node features or types, [node, ...]; see `with_sparse_features`
-    adjacency: SparseOperator
-    component: Tensor  # [node]
-    num_components: int
-    layout: BlockLayout | None  # of the dense batch; None where the graph stays sparse
-    edge_types: EdgeTypeOperators | None
-    batch: Tensor  # [node]
-    num_graphs: int
-    ritz: tuple[Tensor, Tensor] | None  # values [component, step] and vectors [node, step], where the data brings them
-    plan: ComponentPlan | None = None  # of a graph that stays sparse, for AdaLanczosNet
-    start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
-    spectrum: GraphSpectrum | AdaptiveSpectrum | None = None  # where nothing of it is learned
-
-    def with_sparse_features(self) -> Self:
-        """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""
-        return self._replace(x=sparse_where_it_pays(self.x)) if self.layout is None else self  # type: ignore[arg-type]
-
-    def arranged(self, operator: SparseOperator) -> Operator:
-        """The operator in the layout that was chosen."""
-        return operator if self.layout is None else dense_blocks(operator, self.layout)
-
-    def enter(self, signal: Tensor) -> Tensor:
-        """`[node, channel]` -> the layout's."""
-        return signal if self.layout is None else self.layout.pad(signal)
-
-    def leave(self, signal: Tensor) -> Tensor:
-        """The layout's -> `[node, channel]`."""
-        return signal if self.layout is None else self.layout.unpad(signal)
-
-    @property
-    def mask(self) -> Tensor:
-        """Ones on the nodes of the dense layout, zeros on padding."""
-        assert self.layout is not None
-        return self.layout.mask.to(self.adjacency.dtype)
-
-    def typed_blocks(self) -> Tensor:
-        """S of every edge type in padded blocks, `[graph, node, type, node]`."""
-        if self.edge_types is None:
-            mask = self.mask
-            return mask.new_zeros(*mask.shape, 0, mask.shape[1])
-        return self.edge_types.stacked()
 
 
 def as_data(
@@ -100,27 +41,20 @@ def as_data(
 
 
 @torch.compiler.disable
-def type_of(network: nn.Module) -> torch.dtype:
-    """What a network computes in, and its operators and Ritz pairs with it."""
-    return next(network.parameters()).dtype
-
-
-@torch.compiler.disable
 def graph_inputs(
     data: Any,
-    encoder: NodeEncoder,
-    num_edge_types: int = 0,
+    network: Any,
     *,
     validate: bool = True,
     by_graph: bool = False,
     dtype: torch.dtype | None = None,
-) -> GraphInputs:
-    """Read what the Lanczos models use of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
+) -> SparseBatch:
+    """Read what a network uses of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
 
     Laid out component by component, or graph by graph where `by_graph` says so. Operators and Ritz pairs are of type
     `dtype`; where absent, of that of the features but never half precision, or with node types of the weights' own.
     """
-    x = node_input(data, encoder, validate=validate)
+    x = node_input(data, network.encoder.check_types if validate else None)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
     weight = getattr(data, "edge_weight", None)
@@ -137,34 +71,38 @@ def graph_inputs(
     )
     assert isinstance(A, SparseOperator)
     component, num_components = _components(data, A, validate)
-    layout: BlockLayout | None
-    layout = block_layout(data.batch, num_graphs) if by_graph else block_layout(component, num_components)
-    if layout.width > DENSE_UP_TO or num_nodes == 0:
-        layout = None
-    inputs = GraphInputs(
+    padding: Padding | None
+    padding = padding_of(data.batch, num_graphs) if by_graph else padding_of(component, num_components)
+    if padding.width > DENSE_UP_TO or num_nodes == 0:
+        padding = None
+    graph = SparseBatch(
         x=x,
         adjacency=A,
         component=component,
         num_components=num_components,
-        layout=layout,
-        edge_types=None,
+        padding=padding,
         batch=batch if batch is not None else torch.zeros(num_nodes, dtype=torch.long, device=x.device),
         num_graphs=num_graphs,
         ritz=_ritz_pairs(data, num_nodes, num_components, A.dtype),
     )
-    return inputs._replace(edge_types=_edge_types(data, num_edge_types, inputs))
+    if network.num_edge_types == 0:
+        return graph
+    edge_type = edge_types_of(data, network.num_edge_types)
+    by_type = operators_by_type(data.edge_index, weight, edge_type, network.num_edge_types, num_nodes, A.dtype)
+    return replace(graph, edge_types=EdgeTypeOperators([graph.operator(S) for S in by_type]))
 
 
-def node_input(data: Any, encoder: NodeEncoder, *, validate: bool = True) -> Tensor:
-    """The node features or types, checked for what will encode them."""
+def node_input(data: Any, check_types: Callable[[Tensor], None] | None) -> Tensor:
+    """The node features or types, checked where `check_types` says what is known."""
     x = data.x
     if x is None:
         raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
-    if validate and x.is_floating_point() and not bool(torch.isfinite(x).all()):
+    if check_types is None:
+        return x
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
         node = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
-    if validate:
-        encoder.check_types(x)
+    check_types(x)
     return x
 
 
@@ -225,23 +163,3 @@ def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dty
             f"{num_nodes} and {num_components}: {AGAIN}"
         )
     return values.to(dtype), vectors.to(dtype)
-
-
-def rank_of(vectors: Tensor, component: Tensor, num_components: int) -> Tensor:
-    """How many Ritz pairs each component has: the columns in which any of its nodes is not zero."""
-    return (segment_sum(vectors.abs(), component, num_components) > 0).sum(1)
-
-
-def _edge_types(data: Any, num_edge_types: int, inputs: GraphInputs) -> EdgeTypeOperators | None:
-    if num_edge_types == 0:
-        return None
-    edge_index, edge_type = data.edge_index, edge_types_of(data, num_edge_types)
-    weight = getattr(data, "edge_weight", None)
-    if weight is not None:  # an edge of weight zero is none, of whatever type: it may lie between components
-        exists = weight.detach() != 0
-        edge_index, edge_type = edge_index[:, exists], edge_type[exists]
-    by_type = adjacency_by_type(
-        edge_index, edge_type, num_edge_types, num_nodes=len(inputs.x), dtype=inputs.adjacency.dtype
-    )
-    operators = [normalized(A, validate=False) for A in by_type if isinstance(A, SparseOperator)]
-    return EdgeTypeOperators([inputs.arranged(S) for S in operators])

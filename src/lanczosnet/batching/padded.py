@@ -3,21 +3,21 @@
 On a GPU the shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.data import Batch
 
-from lanczosnet.affinity import BlockLayout
+from lanczosnet.affinity import Padding
 from lanczosnet.backends import operation
 from lanczosnet.backends.registry import static_shapes
 from lanczosnet.batching.from_data import DENSE_UP_TO
+from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.layers.blocks import BlockOperators, Padding
 
 # The operators of a data set may take this many bytes: QM8's take less than one GiB, whatever the network.
 MOST_BYTES = 2**31
@@ -39,7 +39,7 @@ def pair_width(sizes: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Blocks:
+class PaddedBatch(GraphBatch):
     """What a network needs of graphs besides its parameters.
 
     The annotations name the axes of a tensor: the first one is the graph, and those of nodes are as long as the largest
@@ -59,7 +59,6 @@ class Blocks:
 
     @property
     def nodes(self) -> Tensor:
-        """x as a network's encoder takes it, `[row, ...]`."""
         nodes = self.x.flatten(0, 1)
         return nodes if self.rows is None else nodes.index_select(0, self.rows)
 
@@ -115,8 +114,10 @@ class Blocks:
         """All that has a row for every graph."""
         return {key: getattr(self, key) for key in _axes(type(self))}
 
-    def read(self, readout: Any, x: Tensor) -> Tensor:
-        """`[row, channel]` -> `[graph, out_channels]`."""
+    def spectra(self, network: Any, features: Tensor) -> Sequence[Any]:
+        return network.operators(self, features)
+
+    def readout(self, readout: Any, x: Tensor) -> Tensor:
         return read_blocks(self.padding.pad(x), readout, self.mask if self.pair_mask is None else self.pair_mask)
 
 
@@ -125,52 +126,6 @@ def read_blocks(x: Tensor, readout: Any, mask: Tensor) -> Tensor:
     """`[block, node, channel]` and `[graph, node]` -> `[graph, out_channels]`; two graphs may share a block."""
     apart = x if len(mask) == len(x) else _Apart.apply(x, mask.shape[1])
     return readout.padded(apart.flatten(0, 1), mask)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OperatorBlocks(Blocks):
-    """Graphs for layers that multiply with operators which are known beforehand, and with one matrix."""
-
-    matrix: Annotated[Tensor, "graph node term node"]
-
-    can_pair = True
-
-    @property
-    def operators(self) -> BlockOperators:
-        return BlockOperators(self.matrix, self.padding)
-
-
-class ChannelInputs(NamedTuple):
-    """What the layers of a network take of blocks, where channels are kept apart; made once per forward pass."""
-
-    channels: Any  # BlockOperators, or PackedNodes for messages of both ends of an edge
-    clusters: BlockOperators | None = None
-    cut: BlockOperators | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelBlocks(Blocks):
-    """Graphs for layers that do something of their own in every channel."""
-
-    matrix: Annotated[Tensor, "graph channel node node"]
-
-    can_pair = True
-    widest_pair = DENSE_UP_TO  # of the kernel that aggregates
-
-    def entered(self) -> ChannelInputs:
-        return ChannelInputs(BlockOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PartitionBlocks(ChannelBlocks):
-    """The same, and the simple graph in two parts."""
-
-    clusters: Annotated[Tensor, "graph node node"]  # edges inside clusters
-    cut: Annotated[Tensor, "graph node node"]  # and those between them
-
-    def entered(self) -> ChannelInputs:
-        parts = (BlockOperators(part.unsqueeze(0), self.padding) for part in (self.clusters, self.cut))
-        return ChannelInputs(super().entered().channels, *parts)
 
 
 def _axes(kind: Any) -> dict[str, list[str]]:
@@ -238,26 +193,3 @@ def fit_in_blocks(graphs: PackedGraphs, num_operators: int) -> bool:
 
 def all_graphs(graphs: PackedGraphs) -> Batch:
     return graphs.batch(torch.arange(len(graphs)))
-
-
-def operator_block(linear: Callable[[Tensor], Tensor], layout: BlockLayout, dtype: torch.dtype) -> Tensor:
-    """A linear map of signals `[node, channel]` as blocks `[graph, node, node]`: what it makes of every unit vector.
-
-    All graphs at once, so that any of PyG's aggregations serves as the map, as long as it stays inside the graphs.
-    """
-    places = torch.arange(layout.width, device=layout.place.device)
-    return layout.pad(linear((layout.place.unsqueeze(1) == places).to(dtype)))
-
-
-def identity_block(layout: BlockLayout, dtype: torch.dtype) -> Tensor:
-    return torch.diag_embed(layout.mask.to(dtype))
-
-
-def node_blocks(x: Tensor, layout: BlockLayout, dtype: torch.dtype) -> dict[str, Any]:
-    """The fields that all blocks have."""
-    return {"x": layout.pad(x), "mask": layout.mask.to(dtype)}
-
-
-def operator_blocks(x: Tensor, layout: BlockLayout, operators: Sequence[Tensor]) -> OperatorBlocks:
-    """From one `[graph, node, node]` for every term."""
-    return OperatorBlocks(**node_blocks(x, layout, operators[0].dtype), matrix=torch.stack(list(operators), 2))

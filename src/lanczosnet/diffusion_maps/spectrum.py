@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from lanczosnet.affinity import Operator, SparseOperator, connected_components
-from lanczosnet.affinity.segments import segment_sum
+from lanczosnet.backends.segments import segment_sum
 from lanczosnet.krylov import lanczos
 
 MOST_DENSE_NODES = 512  # below, all of S is diagonalised in less time than Lanczos needs

@@ -1,10 +1,9 @@
 """From a spectrum to a response: scales, polynomial filters on S, learned filters on Ritz values and on T."""
 
 from lanczosnet.filters.fourier import (
-    PaddedBasis,
+    DenseBasis,
     RaggedBasis,
     SpectralBasis,
-    WholeBasis,
     fourier_transform,
     inverse_fourier_transform,
     spectral_basis,
@@ -36,9 +35,9 @@ from lanczosnet.filters.tridiagonal import (
 
 __all__ = [
     "AnchoredFilter",
+    "DenseBasis",
     "EntrywiseTridiagonalFilter",
     "MLPFilter",
-    "PaddedBasis",
     "PowerFilter",
     "RaggedBasis",
     "Scales",
@@ -46,7 +45,6 @@ __all__ = [
     "SpectralTridiagonalFilter",
     "UnbiasedFilter",
     "VectorizedTridiagonalFilter",
-    "WholeBasis",
     "chebyshev_sum",
     "chebyshev_terms",
     "filtered_by_layer",

@@ -1,83 +1,93 @@
 """The graph Fourier transform and its inverse (section 2), on Ritz pairs or a full eigenbasis."""
 
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.csr_product import csr_product
-from lanczosnet.affinity.segments import row_pointers
+from lanczosnet.affinity import Padding
+from lanczosnet.affinity.csr_product import constant_product, csr_matrix
+from lanczosnet.affinity.operator import full_precision_product
+from lanczosnet.affinity.padding import SignalLayout
 from lanczosnet.krylov import RitzPairs
 
 LARGE = 512  # nodes of a component whose vectors are worth a product of their own
 
 
-class SpectralBasis(Protocol):
-    """Ritz pairs, ready to transform signals. The frequencies of all graphs that exist stand in one row."""
+class SpectralBasis(ABC):
+    """V, which takes signals into the frequencies of graphs or components, and back."""
 
-    values: Tensor  # [frequency]
+    values: Tensor  # Ritz values, those of all graphs in one row, [frequency]
 
-    def transform(self, signal: Tensor) -> Tensor:
-        """V^T X: `[..., node, channel]` -> `[frequency, channel]`."""
+    @abstractmethod
+    def project(self, signal: Tensor) -> Tensor:
+        """V^T X: `[..., node, channel]` -> `[frequency, channel]`, or `[..., step, channel]` of a dense batch."""
 
-    def inverse(self, spectrum: Tensor) -> Tensor:
-        """V Y: `[frequency, channel]` -> `[..., node, channel]`."""
+    @abstractmethod
+    def lift(self, coefficients: Tensor) -> Tensor:
+        """V Y: the other way round, zero on nodes that the basis does not know."""
 
 
 def spectral_basis(pairs: RitzPairs) -> SpectralBasis:
-    """The transform of some Ritz pairs: one graph, a padded batch, or ragged graphs and components."""
+    """The basis of some Ritz pairs: one graph, a padded batch, or ragged graphs and components."""
     if pairs.segment is not None:
         return RaggedBasis(pairs)
-    if pairs.vectors.dim() == 3:
-        return PaddedBasis(pairs)
-    return WholeBasis(pairs.values, pairs.vectors)
+    if pairs.vectors.dim() == 2:
+        return DenseBasis(pairs.vectors, values=pairs.values)
+    existing = _existing(pairs).flatten().nonzero().squeeze(1)
+    return DenseBasis(pairs.vectors, values=pairs.values.flatten()[existing], existing=existing)
 
 
 def fourier_transform(pairs: RitzPairs, signal: Tensor) -> Tensor:
     """Y = U^T X."""
-    return spectral_basis(pairs).transform(signal)
+    return spectral_basis(pairs).project(signal)
 
 
 def inverse_fourier_transform(pairs: RitzPairs, spectrum: Tensor) -> Tensor:
     """X = U Y."""
-    return spectral_basis(pairs).inverse(spectrum)
+    return spectral_basis(pairs).lift(spectrum)
 
 
-class WholeBasis:
-    """One graph, vectors `[node, step]`."""
+class DenseBasis(SpectralBasis):
+    """Dense vectors `[..., node, step]` of one graph or of padded blocks.
 
-    def __init__(self, values: Tensor, vectors: Tensor) -> None:
-        self.values = values
-        self.vectors = vectors
-
-    def transform(self, signal: Tensor) -> Tensor:
-        return self.vectors.mT @ signal
-
-    def inverse(self, spectrum: Tensor) -> Tensor:
-        return self.vectors @ spectrum
-
-
-class PaddedBasis:
-    """A padded batch, vectors `[graph, node, step]`: steps past a graph's rank are left out of the row.
-
-    A fifth of the frequencies of a batch of molecules are such padding, and what follows costs in proportion.
+    Args:
+        vectors: V; None for the identity.
+        padding: how signals are padded to blocks; None where they stand as the vectors do.
+        values: Ritz values of the steps that exist, where V has any.
+        existing: the steps that are not padding, among all blocks' `[frequency]`; None to keep all where they are.
+            A fifth of the steps of a batch of molecules are padding, and what follows costs in proportion.
     """
 
-    def __init__(self, pairs: RitzPairs) -> None:
-        self.vectors = pairs.vectors
-        self.place = _existing(pairs).flatten().nonzero().squeeze(1)
-        self.values = pairs.values.flatten()[self.place]
+    def __init__(
+        self,
+        vectors: Tensor | None,
+        padding: SignalLayout | None = None,
+        *,
+        values: Tensor | None = None,
+        existing: Tensor | None = None,
+    ) -> None:
+        self.vectors, self.padding, self.existing = vectors, padding, existing
+        if values is not None:
+            self.values = values
 
-    def transform(self, signal: Tensor) -> Tensor:
-        return (self.vectors.mT @ signal).flatten(0, 1).index_select(0, self.place)
+    def project(self, signal: Tensor) -> Tensor:
+        blocks = signal if self.padding is None else self.padding.pad(signal)
+        if self.vectors is None:
+            return blocks
+        coefficients = full_precision_product(self.vectors.mT, blocks)
+        return coefficients if self.existing is None else coefficients.flatten(0, 1).index_select(0, self.existing)
 
-    def inverse(self, spectrum: Tensor) -> Tensor:
-        graphs, _, steps = self.vectors.shape
-        padded = spectrum.new_zeros(graphs * steps, spectrum.shape[-1]).index_copy(0, self.place, spectrum)
-        return self.vectors @ padded.view(graphs, steps, -1).to(self.vectors.dtype)
+    def lift(self, coefficients: Tensor) -> Tensor:
+        if self.existing is not None and self.vectors is not None:
+            num_blocks, _, num_steps = self.vectors.shape
+            coefficients = Padding(num_blocks, num_steps, self.existing).pad(coefficients)
+        blocks = coefficients if self.vectors is None else self.vectors @ coefficients.to(self.vectors.dtype)
+        return blocks if self.padding is None else self.padding.unpad(blocks)
 
 
-class RaggedBasis:
+class RaggedBasis(SpectralBasis):
     """Ragged graphs or components, vectors `[node, step]`: V is block-diagonal.
 
     Its large blocks are multiplied as the dense matrices that they are, the many small ones together as a sparse one,
@@ -103,20 +113,20 @@ class RaggedBasis:
     def __deepcopy__(self, memo: dict[int, Any]) -> "RaggedBasis":
         return self  # it does not change, and PyTorch cannot copy sparse tensors
 
-    def transform(self, signal: Tensor) -> Tensor:
-        parts = self._large.transformed(signal)
+    def project(self, signal: Tensor) -> Tensor:
+        parts = self._large.projected(signal)
         if self._num_rest or not parts:
             parts.append(constant_product(signal, self._transposed, self._vectors))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def inverse(self, spectrum: Tensor) -> Tensor:
-        large, rest = spectrum.split([len(self._large.values), self._num_rest])
+    def lift(self, coefficients: Tensor) -> Tensor:
+        large, rest = coefficients.split([len(self._large.values), self._num_rest])
         if self._large.are_all:
-            return self._large.inverse(large)
+            return self._large.lifted(large)
         signal = constant_product(rest, self._vectors, self._transposed)
         if not self._large.vectors:
             return signal
-        return signal.index_copy(0, self._large.nodes, self._large.inverse(large).to(signal.dtype))
+        return signal.index_copy(0, self._large.nodes, self._large.lifted(large).to(signal.dtype))
 
 
 class _LargeBlocks(NamedTuple):
@@ -126,16 +136,16 @@ class _LargeBlocks(NamedTuple):
     values: Tensor  # [frequency]
     vectors: list[Tensor]  # [node, step] each
 
-    def transformed(self, signal: Tensor) -> list[Tensor]:
+    def projected(self, signal: Tensor) -> list[Tensor]:
         rows = signal if self.are_all else signal.index_select(0, self.nodes)
-        heights = [len(block) for block in self.vectors]
-        return [_dense_product(block.mT, part) for block, part in zip(self.vectors, rows.split(heights), strict=True)]
+        parts = zip(self.vectors, rows.split([len(block) for block in self.vectors]), strict=True)
+        return [full_precision_product(block.mT, part) for block, part in parts]
 
-    def inverse(self, spectrum: Tensor) -> Tensor:
+    def lifted(self, coefficients: Tensor) -> Tensor:
         """On their nodes."""
         widths = [block.shape[1] for block in self.vectors]
-        parts = zip(self.vectors, spectrum.split(widths), strict=True)
-        rows = [_dense_product(block, part) for block, part in parts]
+        parts = zip(self.vectors, coefficients.split(widths), strict=True)
+        rows = [full_precision_product(block, part) for block, part in parts]
         return rows[0] if len(rows) == 1 else torch.cat(rows)
 
 
@@ -157,37 +167,6 @@ def _large_blocks(pairs: RitzPairs) -> _LargeBlocks:
     )
 
 
-def _dense_product(matrix: Tensor, signal: Tensor) -> Tensor:
-    """In the type of the matrix, which is data, as `constant_product` has it."""
-    with torch.autocast(signal.device.type, enabled=False):
-        return matrix @ signal.to(matrix.dtype)
-
-
 def _existing(pairs: RitzPairs) -> Tensor:
     """Which pairs are not padding, `[graph, step]`."""
     return torch.arange(pairs.values.shape[-1], device=pairs.values.device) < pairs.rank.unsqueeze(-1)
-
-
-def csr_matrix(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A CSR matrix from entries sorted by row."""
-    count = torch.bincount(row, minlength=shape[0])
-    return torch.sparse_csr_tensor(row_pointers(count).int(), column.int(), entries, shape, check_invariants=False)
-
-
-def constant_product(signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
-    """matrix @ signal with a gradient for the signal; the matrix is data, sparse, and its transpose is at hand."""
-    return _ConstantProduct.apply(signal, matrix, transpose)
-
-
-class _ConstantProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
-        ctx.matrices = matrix, transpose
-        ctx.signal_type = signal.dtype
-        with torch.autocast(signal.device.type, enabled=False):
-            return csr_product(matrix, signal.to(matrix.dtype))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        matrix, transpose = ctx.matrices
-        return constant_product(grad, transpose, matrix).to(ctx.signal_type), None, None

@@ -7,7 +7,7 @@ by one therefore approximates far more of S (Cora: 78 components, Citeseer: 438)
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import SparseOperator, block_layout, connected_components, dense_blocks
+from lanczosnet.affinity import SparseOperator, connected_components, dense_blocks, padding_of
 from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.lanczos import lanczos
 from lanczosnet.krylov.ritz import RitzPairs, checked_search_steps, eigh_of_leading, leading, ritz
@@ -20,12 +20,14 @@ def component_ritz_pairs(
     *,
     exact_up_to: int | None = None,
     search_steps: int | None = None,
+    components: tuple[Tensor, int] | None = None,
 ) -> RitzPairs:
     """Up to `num_pairs` pairs per connected component: all of them, exactly, where it has no more nodes than that.
 
     Larger components get those of `num_pairs` Lanczos steps from `start` (ones where absent). Not differentiable.
     `exact_up_to` is another bound for the former, at most `num_pairs`; with 0 Lanczos is run on all components.
-    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept.
+    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept. `components`, where
+    at hand, are those of `connected_components`.
     """
     if num_pairs < 1:
         raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
@@ -34,7 +36,7 @@ def component_ritz_pairs(
         raise ValueError(f"exact_up_to is {exact_up_to}, but there is room for 0 to {num_pairs} pairs of a component")
     search_steps = checked_search_steps(search_steps, num_pairs)
     with torch.no_grad():
-        segment, count = connected_components(operator)
+        segment, count = connected_components(operator) if components is None else components
         size = torch.bincount(segment, minlength=count)
         is_small = size <= exact_up_to
         start = start_vectors.ones(operator) if start is None else start
@@ -43,10 +45,11 @@ def component_ritz_pairs(
         large = leading(ritz(lanczos(operator, start * ~is_small[segment], search_steps, segment=segment)), num_pairs)
         values, vectors = large.values, large.vectors
         if bool(is_small.any()):
-            layout = block_layout(segment, count, keep=is_small)
-            eigenvalues, eigenvectors = eigh_of_leading(dense_blocks(operator, layout).dense().double(), layout.size)
-            values[is_small, : layout.width] = eigenvalues.to(values.dtype)
-            vectors[:, : layout.width] += layout.unpad(
+            blocks = padding_of(segment, count, keep=is_small)
+            matrices = dense_blocks(operator, blocks).dense().double()
+            eigenvalues, eigenvectors = eigh_of_leading(matrices, size[is_small])
+            values[is_small, : blocks.width] = eigenvalues.to(values.dtype)
+            vectors[:, : blocks.width] += blocks.unpad(
                 eigenvectors.to(vectors.dtype)
             )  # both are zero on the other's nodes
         return RitzPairs(values, vectors, torch.where(is_small, size, large.rank), segment)

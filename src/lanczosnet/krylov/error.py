@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import DenseOperator, Operator
-from lanczosnet.affinity.segments import segment_sum
+from lanczosnet.backends.segments import segment_sum
 from lanczosnet.krylov.lanczos import Tridiagonalization
 from lanczosnet.krylov.ritz import tridiagonal_matrix
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.backends import operation
+from lanczosnet.backends.segments import segment_sum
 
 
 @operation

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lanczosnet.layers.sparse_features import SparseFeatures
+from lanczosnet.batching.sparse_features import SparseFeatures
 
 
 class NodeDropout(nn.Module):
@@ -25,7 +25,7 @@ class NodeDropout(nn.Module):
         return f"p={self.p}"
 
 
-class FeatureNoise(nn.Module):
+class FeatureDropout(nn.Module):
     """Dropout of whole nodes, then of single features."""
 
     def __init__(self, node_dropout: float, dropout: float) -> None:

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from lanczosnet.layers.linear import embedding
+from lanczosnet.backends.linear import embedding
 
 NodeInput = Literal["features", "one-hot", "learned"]
 

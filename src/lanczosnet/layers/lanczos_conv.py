@@ -1,19 +1,21 @@
 """The multi-scale graph convolution of LanczosNet (Eq. 7, Algorithm 2)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lanczosnet.affinity import SparseOperator, adjacency, adjacency_by_type, normalized
-from lanczosnet.filters import Scales, power_filter, power_sum, power_terms, spectral_basis, spectral_filter
+from lanczosnet.affinity import SparseOperator, adjacency, normalized
+from lanczosnet.batching.graph_spectrum import EdgeTypeOperators, GraphSpectrum
+from lanczosnet.batching.sparse import operators_by_type
+from lanczosnet.filters import Scales, power_terms, spectral_basis
+from lanczosnet.filters import spectral_filter as make_filter
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs
-from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, block_convolution
-from lanczosnet.layers.scale_weights import by_term, num_matrices
-from lanczosnet.layers.spectrum import EdgeTypeOperators, GraphSpectrum
+from lanczosnet.layers.conv_base import MultiScaleConv, WeightOptions
 
 
-class LanczosConv(nn.Module):
+class LanczosConv(MultiScaleConv):
     r"""Multi-scale graph convolution from `LanczosNet <https://arxiv.org/abs/1901.01484>`_, Eq. 7:
 
     .. math::
@@ -61,50 +63,22 @@ class LanczosConv(nn.Module):
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
-        tied_scales: bool = False,
-        num_edge_types: int = 0,
         inner_activation: Callable[[Tensor], Tensor] | None = None,
-        bias: bool = True,
-        gain: float = 1.0,
+        **options: Unpack[WeightOptions],
     ) -> None:
-        super().__init__()
-        self.gain = gain
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.short_scales = Scales(short_scales).finite
-        self.long_scales = Scales(long_scales, allow_infinity=True)
-        self.num_steps = num_steps
-        self.num_edge_types = num_edge_types
-        self.inner_activation = inner_activation
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
-        self.tied_scales = tied_scales
-        self.num_scales = len(self.short_scales) + len(self.long_scales)
-        if self.num_scales + num_edge_types == 0:
-            raise ValueError("a convolution needs at least one short scale, long scale or edge type")
-        self.filter = None
-        if len(self.long_scales):
-            self.filter = _filter(spectral_filter, tuple(self.long_scales), filter_channels, positive)
-        self.weight = nn.Parameter(
-            torch.empty(num_matrices(self.num_scales, num_edge_types, tied_scales), in_channels, out_channels)
-        )
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.reset_parameters()
+        scales, chosen = Scales(long_scales, allow_infinity=True), None
+        if len(scales):
+            chosen = make_filter(spectral_filter, tuple(scales), filter_channels, positive=positive)
+        super().__init__(in_channels, out_channels, short_scales, len(scales), chosen, **options)
+        self.long_scales = scales
+        self.num_steps = num_steps
+        self.inner_activation = inner_activation
 
     @property
     def multiplies_first(self) -> bool:
-        """Whether features meet nothing but weights, which they outnumber: then they may be `SparseFeatures`."""
-        factor = 1 if self.tied_scales else max(1, len(self.long_scales))
-        narrows = self.in_channels > factor * self.out_channels
-        return narrows and self.num_edge_types == 0 and self.inner_activation is None
-
-    def reset_parameters(self) -> None:
-        """Glorot for the concatenation's one weight matrix, zero for the bias."""
-        nn.init.xavier_uniform_(self.weight.view(-1, self.out_channels), self.gain)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-        if self.filter is not None:
-            self.filter.reset_parameters()  # type: ignore[operator]
+        return super().multiplies_first and self.inner_activation is None
 
     def forward(
         self,
@@ -160,76 +134,25 @@ class LanczosConv(nn.Module):
             return None
         if edge_type is None:
             raise ValueError(f"this layer has {self.num_edge_types} edge types: pass edge_type")
-        if edge_weight is not None:  # an edge of weight zero is none, of whatever type
-            exists = edge_weight.detach() != 0
-            edge_index, edge_type = edge_index[:, exists], edge_type[exists]
-        by_type = adjacency_by_type(edge_index, edge_type, self.num_edge_types, num_nodes=S.num_nodes, dtype=S.dtype)
-        return EdgeTypeOperators([normalized(A) for A in by_type])
+        options = (self.num_edge_types, S.num_nodes, S.dtype)
+        return EdgeTypeOperators(operators_by_type(edge_index, edge_weight, edge_type, *options))
 
-    def convolve(self, x: Tensor, spectrum: GraphSpectrum | BlockOperators | BlockSpectrum) -> Tensor:
-        """Eq. 7 for `[..., node, in_channels]`, in whatever layout the spectrum is.
-
-        In padded blocks the operators of all terms take its place, or those of all but the long scales.
-        """
-        if x.shape[-1] != self.in_channels:
-            raise ValueError(f"this layer takes {self.in_channels} channels, but got {x.shape[-1]}")
-        if isinstance(spectrum, BlockOperators):
-            return block_convolution(x, spectrum, self._by_term().flatten(0, 1), self.bias)
-        if isinstance(spectrum, BlockSpectrum):
-            short, long, typed = self._weights()
-            y = block_convolution(x, spectrum.known, torch.cat([short, typed]).flatten(0, 1), self.bias)
-            return y + spectrum.long_scales(x, long.flatten(0, 1))
-        y = self._folded(x, spectrum) if self.inner_activation is None else self._concatenated(x, spectrum)
+    def convolve(self, x: Tensor, spectrum: Any) -> Tensor:
+        """Eq. 7 for `[..., node, in_channels]`, in whatever layout the spectrum is."""
+        if self.inner_activation is None:
+            return super().convolve(x, spectrum)
+        blocks = torch.cat([self.inner_activation(block) for block in self._blocks(x, spectrum)], -1)
+        y = blocks @ self._terms(x).by_term.flatten(0, 1)
         return y if self.bias is None else y + self.bias
 
-    def _folded(self, x: Tensor, spectrum: GraphSpectrum) -> Tensor:
-        parts = self._tied(x, spectrum) if self.tied_scales else self._untied(x, spectrum)
-        typed = self._weights()[2]
-        if len(typed) and spectrum.edge_types is not None:
-            parts.append(spectrum.edge_types.convolve(x, typed))
-        return sum(parts[1:], start=parts[0])
-
-    def _untied(self, x: Tensor, spectrum: GraphSpectrum) -> list[Tensor]:
-        short, long, _ = self._weights()
-        parts = []
-        if len(short):
-            parts.append(power_filter(spectrum.operator, x, self.short_scales, short))
-        if spectrum.basis is not None and self.filter is not None:
-            parts.append(_long_scales(x, spectrum, self.filter(spectrum.basis.values), long))
-        return parts
-
-    def _tied(self, x: Tensor, spectrum: GraphSpectrum) -> list[Tensor]:
-        """The same where all scales have one weight: features meet it once, before anything else."""
-        if not self.num_scales:
-            return []
-        product = x @ (self.weight[0] / self.num_scales)
-        parts = []
-        if len(self.short_scales):
-            parts.append(power_sum(spectrum.operator, product, self.short_scales))
-        if spectrum.basis is not None and self.filter is not None:
-            response = self.filter(spectrum.basis.values).sum(-1, keepdim=True)
-            parts.append(spectrum.basis.inverse(response * spectrum.basis.transform(product)))
-        return parts
-
-    def _concatenated(self, x: Tensor, spectrum: GraphSpectrum) -> Tensor:
-        """The twin that forms every block, for a nonlinearity before the concatenation."""
+    def _blocks(self, x: Tensor, spectrum: GraphSpectrum) -> list[Tensor]:
+        """[S^s X, ..., L_i X, ...], formed for a nonlinearity before the concatenation."""
         blocks = power_terms(spectrum.operator, x, self.short_scales)
         if spectrum.basis is not None and self.filter is not None:
-            coefficients = spectrum.basis.transform(x)
+            coefficients = spectrum.basis.project(x)
             response = self.filter(spectrum.basis.values)
-            blocks += [spectrum.basis.inverse(part.unsqueeze(-1) * coefficients) for part in response.unbind(-1)]
-        if spectrum.edge_types is not None:
-            blocks += spectrum.edge_types.terms(x)
-        if self.inner_activation is not None:
-            blocks = [self.inner_activation(block) for block in blocks]
-        return torch.cat(blocks, -1) @ self._by_term().flatten(0, 1)
-
-    def _weights(self) -> tuple[Tensor, ...]:
-        """The weights of the short scales, of the long scales, and of the edge types."""
-        return self._by_term().split([len(self.short_scales), len(self.long_scales), self.num_edge_types])
-
-    def _by_term(self) -> Tensor:
-        return by_term(self.weight, self.num_scales, self.tied_scales)
+            blocks += [spectrum.basis.lift(part.unsqueeze(-1) * coefficients) for part in response.unbind(-1)]
+        return blocks if spectrum.edge_types is None else blocks + spectrum.edge_types.terms(x)
 
     def extra_repr(self) -> str:
         scales = f"short_scales={list(self.short_scales)}, long_scales={list(self.long_scales)}"
@@ -246,31 +169,15 @@ def refuse_gradient_of_weights(S: SparseOperator) -> None:
         )
 
 
-def fixed_ritz_pairs(
-    S: SparseOperator, num_steps: int, *, exact_up_to: int | None = None, search_steps: int | None = None
-) -> RitzPairs:
-    """The Ritz pairs of every component of S as constants, in the type of S but never found in half precision."""
+def fixed_ritz_pairs(S: SparseOperator, num_steps: int, **options: Any) -> RitzPairs:
+    """The Ritz pairs of every component of S as constants, in the type of S but never found in half precision.
+
+    `options` are those of `component_ritz_pairs`.
+    """
     working_dtype = torch.promote_types(S.dtype, torch.float32)
     fixed = S.with_values(S.values.detach().to(working_dtype))
-    pairs = component_ritz_pairs(fixed, num_steps, exact_up_to=exact_up_to, search_steps=search_steps)
-    return _converted(pairs, S.dtype)
+    return _converted(component_ritz_pairs(fixed, num_steps, **options), S.dtype)
 
 
 def _converted(pairs: RitzPairs, dtype: torch.dtype) -> RitzPairs:
     return pairs._replace(values=pairs.values.to(dtype), vectors=pairs.vectors.to(dtype))
-
-
-def _filter(name: str, scales: Sequence[float], channels: Sequence[int], positive: bool) -> nn.Module:
-    return spectral_filter(name, scales, channels, positive=positive)
-
-
-def _long_scales(x: Tensor, spectrum: GraphSpectrum, response: Tensor, weights: Tensor) -> Tensor:
-    """sum_i V f_i(R) V^T X W_i = V sum_i f_i(R) (V^T X) W_i: one pass through the K-dimensional space."""
-    assert spectrum.basis is not None
-    num_scales, in_channels, out_channels = weights.shape
-    if in_channels > num_scales * out_channels:  # then X W_i are the fewer channels to transform
-        products = spectrum.basis.transform(x @ weights.movedim(0, 1).flatten(1)).unflatten(-1, (num_scales, -1))
-        return spectrum.basis.inverse((response.unsqueeze(-1) * products).sum(-2))
-    coefficients = spectrum.basis.transform(x)
-    spread = response.unsqueeze(-1) * coefficients.unsqueeze(-2)  # [frequency, scale, in_channels]
-    return spectrum.basis.inverse(spread.flatten(-2) @ weights.flatten(0, 1))

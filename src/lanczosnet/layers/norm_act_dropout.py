@@ -1,4 +1,4 @@
-"""What stands between the convolutions of the two Lanczos networks."""
+"""Normalization, activation and dropout after a convolution."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 Normalization = Literal["layer"] | None
 
 
-class Between(nn.Module):
+class NormActDropout(nn.Module):
     """After a convolution: what went into it added where the widths agree, normalisation, ReLU, dropout.
 
     Added after ReLU, states would grow from layer to layer and close the readout's gate.
@@ -37,9 +37,9 @@ class Between(nn.Module):
         return self.dropout(self.normalization(y).relu())
 
 
-def between(
+def norm_act_dropouts(
     widths: list[tuple[int, int]], is_last_hidden: bool, normalization: Normalization, residual: bool, dropout: float
 ) -> nn.ModuleList:
     """One for every convolution; nothing follows the last one unless a readout does."""
     hidden = widths if is_last_hidden else widths[:-1]
-    return nn.ModuleList(Between(width[1], normalization, residual, dropout) for width in hidden)
+    return nn.ModuleList(NormActDropout(width[1], normalization, residual, dropout) for width in hidden)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import aggr
 
-from lanczosnet.layers.tied_linear import ALIGNED_TO, SharedLinear, lstm_cell
+from lanczosnet.layers.tied_linear import ALIGNED_TO, TiedLinear, lstm_cell
 
 
 class PooledReadout(nn.Module):
@@ -82,9 +82,9 @@ def _set2set(in_channels: int, out_channels: int) -> nn.Module:
 
 def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     """PyG's `Set2Set` with its weights, one step of its LSTM at a time."""
-    gates = _shared_gates(pool.lstm)  # type: ignore[arg-type]
+    gates = _tied_gates(pool.lstm)  # type: ignore[arg-type]
     nodes = (x * mask.flatten().unsqueeze(1).to(x.dtype)).unflatten(0, mask.shape)
-    compare, add_up = SharedLinear([nodes.mT]), SharedLinear([nodes])
+    compare, add_up = TiedLinear([nodes.mT]), TiedLinear([nodes])
     penalty = torch.finfo(x.dtype).min * (mask == 0)
     hidden = cell = found = x.new_zeros(len(mask), x.shape[1])
     for _ in range(pool.processing_steps):  # type: ignore[arg-type]
@@ -93,11 +93,11 @@ def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([hidden, found], dim=1)
 
 
-def _shared_gates(cell: nn.LSTM) -> SharedLinear:
+def _tied_gates(cell: nn.LSTM) -> TiedLinear:
     """From the hidden state, which an LSTM sees as the first half of its input too, and what was found."""
     of_input, of_hidden, bias, other_bias = cell.all_weights[0]
     weight = of_input + torch.nn.functional.pad(of_hidden, (0, of_input.shape[1] - of_hidden.shape[1]))
-    return SharedLinear([weight.T.unsqueeze(0)], [(bias + other_bias).unsqueeze(0)])
+    return TiedLinear([weight.T.unsqueeze(0)], [(bias + other_bias).unsqueeze(0)])
 
 
 _PADDED: dict[type[nn.Module], Callable[[nn.Module, Tensor, Tensor], Tensor]] = {

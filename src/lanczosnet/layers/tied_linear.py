@@ -11,7 +11,7 @@ from lanczosnet.backends import operation
 ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple of 16 bytes
 
 
-class SharedLinear:
+class TiedLinear:
     """X W + b, again and again with the same weights.
 
     The gradient of the weights is one product over the rows of all uses, and the bias is one more row of the weights:
@@ -48,7 +48,7 @@ class SharedLinear:
         """The same of what already stands side by side, with ones where there are biases."""
         x = x.flatten(0, -2)
         rows = [size * (len(x) // max(sum(self.sizes), 1)) for size in self.sizes]
-        y, *weights = _SharedProduct.apply(self.uses, rows, x, *self.weights)
+        y, *weights = _TiedProduct.apply(self.uses, rows, x, *self.weights)
         self.weights = tuple(weights)
         return y
 
@@ -62,11 +62,11 @@ class SharedLinear:
         return torch.cat(parts, -1) if len(parts) > 1 else parts[0]
 
 
-class SharedPerceptron:
-    """Linear layers with ReLU in between, again and again with the same weights; see `SharedLinear`."""
+class TiedPerceptron:
+    """Linear layers with ReLU in between, again and again with the same weights; see `TiedLinear`."""
 
     def __init__(self, layers: Sequence[Any]) -> None:
-        self.layers = [SharedLinear([layer.weight.T.unsqueeze(0)], [layer.bias.unsqueeze(0)]) for layer in layers]
+        self.layers = [TiedLinear([layer.weight.T.unsqueeze(0)], [layer.bias.unsqueeze(0)]) for layer in layers]
 
     def __call__(self, *parts: Tensor) -> Tensor:
         x = self.layers[0](*parts)
@@ -98,7 +98,7 @@ def _one_below_the_other(rows: tuple[Tensor, ...]) -> Tensor:
     return rows[0] if len(rows) == 1 else torch.cat(rows, 1)
 
 
-class _SharedProduct(torch.autograd.Function):
+class _TiedProduct(torch.autograd.Function):
     """X W, and W for the next use, so that backwards the first use comes after all others."""
 
     @staticmethod
@@ -122,7 +122,7 @@ class _SharedProduct(torch.autograd.Function):
         grad_x = None
         if grad is not None:
             walked.append((ctx.rows, x.detach(), grad))
-            grad_x = _SharedProduct._input_gradient(ctx.rows, grad, x, weights) if ctx.needs_input_grad[2] else None
+            grad_x = _TiedProduct._input_gradient(ctx.rows, grad, x, weights) if ctx.needs_input_grad[2] else None
         if not any(ctx.needs_input_grad[3:]) or not walked:
             return None, None, grad_x, *(None for _ in weights)
         # Between uses, what stands for the gradient of the weights only says that there was a later use.

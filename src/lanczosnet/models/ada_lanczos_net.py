@@ -1,7 +1,7 @@
 """AdaLanczosNet (section 3.3): graph kernel and node embeddings are learned through the Lanczos algorithm."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Unpack
 
@@ -11,9 +11,13 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import DenseOperator, GraphKernel
 from lanczosnet.affinity.kernel import learned_affinity, learned_operator
-from lanczosnet.affinity.segments import index_within_segment
-from lanczosnet.batching.from_data import GraphInputs, graph_inputs, type_of
-from lanczosnet.batching.padded import Blocks, all_graphs, fit_in_blocks
+from lanczosnet.backends.segments import index_within_segment
+from lanczosnet.batching.adaptive_spectrum import adaptive_spectrum, component_plan
+from lanczosnet.batching.formed import FormedOperators, formed_layers, joined_terms, stacked_powers
+from lanczosnet.batching.from_data import graph_inputs
+from lanczosnet.batching.graph_spectrum import AdaptiveSpectrum
+from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
     SpectralTridiagonalFilter,
@@ -21,18 +25,15 @@ from lanczosnet.filters import (
     filtered_by_layer,
     spectral_filter,
 )
-from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
-from lanczosnet.layers import AdaLanczosConv, AdaptiveSpectrum, adaptive_spectrum
-from lanczosnet.layers.ada_lanczos_conv import component_plan
-from lanczosnet.layers.blocks import BlockOperators, layer_operators, stacked_powers
+from lanczosnet.layers import AdaLanczosConv
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
 
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdaptiveBlocks(Blocks):
+class AdaptiveBatch(PaddedBatch):
     """Many small graphs as AdaLanczosNet sees them."""
 
     pattern: Annotated[Tensor, "graph node node"]  # ones where edges are
@@ -121,16 +122,16 @@ class AdaLanczosNet(LanczosNetwork):
                 "filter: leave it out, or raise num_steps"
             )
 
-    def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
-        inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
+    def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
+        graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
         plan = None
-        if inputs.layout is None:
-            plan = component_plan(inputs.adjacency, self.exact_up_to, inputs.component, inputs.num_components)
-        inputs = inputs._replace(plan=plan, start=self._start_vector(inputs))
+        if graph.padding is None:
+            plan = component_plan(graph.adjacency, self.exact_up_to, graph.component, graph.num_components)
+        graph = replace(graph, plan=plan, start=self._start_vector(graph))
         if self.learns_affinity:
-            return inputs
-        inputs = inputs._replace(spectrum=self._fixed_spectrum(inputs))
-        return inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
+            return graph
+        graph = replace(graph, spectrum=self._fixed_spectrum(graph))
+        return graph.with_sparse_features() if self.convolutions[0].multiplies_first else graph
 
     @property
     def learns_affinity(self) -> bool:
@@ -138,49 +139,44 @@ class AdaLanczosNet(LanczosNetwork):
         return any(True for module in (self.encoder, self.kernel) for _ in module.parameters())
 
     @torch.no_grad()
-    def _fixed_spectrum(self, inputs: GraphInputs) -> AdaptiveSpectrum:
+    def _fixed_spectrum(self, inputs: SparseBatch) -> AdaptiveSpectrum:
         spectrum = self.spectrum(inputs, self.encoder(inputs.x))
         acts_on_spectrum = getattr(self.convolutions[0].filter, "acts_on_spectrum", False)
         return spectrum.decomposed() if acts_on_spectrum else spectrum
 
-    @torch.no_grad()
-    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> AdaptiveBlocks | None:
-        """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit.
+    @property
+    def num_operators(self) -> int:
+        return 1 + self.num_edge_types
 
-        They do not, either, where some graphs are to be filtered exactly and others by Lanczos, or where Lanczos meets
-        graphs of several components.
-        """
-        if self.readout is None or not fit_in_blocks(graphs, 1 + self.num_edge_types):
-            return None
-        everything = all_graphs(graphs)
-        inputs = graph_inputs(
-            everything, self.encoder, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self)
-        )
-        size = graphs.node_ptr.diff()
+    def padded(self, everything: Any, validate: bool) -> AdaptiveBatch | None:
+        """None where some graphs are to be filtered exactly and others by Lanczos, or where Lanczos meets graphs of
+        several components."""
+        graph = graph_inputs(everything, self, validate=validate, by_graph=True, dtype=self.dtype)
+        size = everything.ptr.diff()
         is_exact = bool(size.max() <= self.exact_up_to)
-        if not is_exact and (size.min() <= self.exact_up_to or inputs.num_components > len(graphs)):
+        if not is_exact and (size.min() <= self.exact_up_to or graph.num_components > len(size)):
             return None
-        mask, start = inputs.mask, self._start_vector(inputs)
-        pattern = (inputs.arranged(inputs.adjacency).dense() != 0).to(mask.dtype)
-        return AdaptiveBlocks(
-            x=inputs.enter(inputs.x),
+        mask, start = graph.mask, self._start_vector(graph)
+        pattern = (graph.operator(graph.adjacency).dense() != 0).to(mask.dtype)
+        return AdaptiveBatch(
+            x=graph.pad(graph.x),
             mask=mask,
             pattern=pattern * (1 - torch.eye(mask.shape[1], dtype=mask.dtype, device=mask.device)),
-            typed=inputs.typed_blocks(),
+            typed=graph.typed_blocks(),
             start=mask if start is None else start,
             is_exact=is_exact,
         )
 
     @torch.compiler.disable
-    def operators(self, blocks: AdaptiveBlocks, features: Tensor) -> list[BlockOperators]:
+    def operators(self, blocks: AdaptiveBatch, features: Tensor) -> list[FormedOperators]:
         """What every layer multiplies with, from the kernel on these features."""
         with torch.autocast(features.device.type, enabled=False):
             S = self._learned(blocks, blocks.padding.pad(features.to(blocks.pattern.dtype)))
             short = stacked_powers(S.dense(), self.short_scales)
             long = self._long_scales(S, None if blocks.is_exact else blocks.start)
-            return layer_operators(short, long, blocks.typed, blocks.padding)
+            return formed_layers(joined_terms(short, long, blocks.typed), blocks.padding)
 
-    def _learned(self, blocks: AdaptiveBlocks, features: Tensor) -> DenseOperator:
+    def _learned(self, blocks: AdaptiveBatch, features: Tensor) -> DenseOperator:
         """S from the kernel on features `[graph, node, channel]`."""
         embedding = self.kernel.layers(features)
         values = learned_affinity(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
@@ -198,12 +194,12 @@ class AdaLanczosNet(LanczosNetwork):
         return (Q @ filtered_by_layer(filters, tridiagonal_matrix(found)) @ Q.mT).movedim(2, 3)
 
     @torch.compiler.disable
-    def spectrum(self, inputs: GraphInputs, features: Tensor) -> AdaptiveSpectrum:
+    def spectrum(self, inputs: SparseBatch, features: Tensor) -> AdaptiveSpectrum:
         """S from the kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
             S = learned_operator(A, self_loops=self.self_loops)
-            operator = inputs.arranged(S)
+            operator = inputs.operator(S)
             return adaptive_spectrum(
                 operator,
                 self.num_steps,
@@ -217,17 +213,17 @@ class AdaLanczosNet(LanczosNetwork):
                 plan=inputs.plan,
             )
 
-    def _start_vector(self, inputs: GraphInputs) -> Tensor | None:
+    def _start_vector(self, inputs: SparseBatch) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
         if self.start == "ones":
             return None
         place, size = index_within_segment(inputs.component, inputs.num_components)
         longest = int(size.max()) if len(size) else 0
-        # NumPy's sequence begins alike whatever its length, so that a graph's start does not depend on its batch.
+        # NumPy's sequence begins the same whatever its length, so that a graph's start does not depend on its batch.
         sequence = torch.from_numpy(np.random.default_rng(self.seed).standard_normal(longest)).to(
             inputs.adjacency.values
         )
-        return inputs.enter(sequence[place].unsqueeze(-1)).squeeze(-1)
+        return inputs.pad(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 
 def _filter(kind: str, response: str, scales: Sequence[float], num_steps: int, channels: Sequence[int]) -> nn.Module:

@@ -1,19 +1,23 @@
 """What LanczosNet and AdaLanczosNet share: options, layers and the forward pass."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
+import torch
 from torch import Tensor, nn
 
-from lanczosnet.batching.from_data import GraphInputs, as_data
-from lanczosnet.batching.padded import Blocks
+from lanczosnet.batching.formed import FormedOperators
+from lanczosnet.batching.graph_batch import GraphBatch
+from lanczosnet.batching.graph_spectrum import GraphSpectrum
+from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
-from lanczosnet.layers.dropout import FeatureNoise
+from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.encoder import NodeInput
-from lanczosnet.layers.norm_act_dropout import Normalization, between
+from lanczosnet.layers.network import GraphNetwork
+from lanczosnet.layers.norm_act_dropout import Normalization, norm_act_dropouts
 from lanczosnet.layers.widths import layer_widths
 
 
@@ -36,7 +40,7 @@ class LanczosOptions(TypedDict, total=False):
     bias: bool
 
 
-class LanczosNetwork(nn.Module, ABC):
+class LanczosNetwork(GraphNetwork):
     """Node encoder, graph convolutions with normalization, activation and dropout, and a readout for graph outputs.
 
     Args:
@@ -104,49 +108,31 @@ class LanczosNetwork(nn.Module, ABC):
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.between = between(widths, readout is not None, normalization, residual, dropout)
-        self.input_dropout = FeatureNoise(node_dropout, input_dropout)
+        self.between = norm_act_dropouts(widths, readout is not None, normalization, residual, dropout)
+        self.input_dropout = FeatureDropout(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
         for module in (self.encoder, self.kernel, *self.convolutions, *self.between, self.readout):
             if module is not None:
                 module.reset_parameters()
 
-    @abstractmethod
-    def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
-        """Everything that does not depend on parameters; pass it in place of `data` where the graph stays the same."""
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the network computes in, and its operators and Ritz pairs with it."""
+        return next(self.parameters()).dtype
 
     @abstractmethod
-    def spectrum(self, inputs: GraphInputs, features: Tensor) -> Any:
+    def spectrum(self, inputs: SparseBatch, features: Tensor) -> GraphSpectrum:
         """What the convolutions see of a graph, where encoded node features decide it."""
 
     @abstractmethod
-    def operators(self, blocks: Any, features: Tensor) -> Iterable[Any]:
+    def operators(self, blocks: Any, features: Tensor) -> Sequence[FormedOperators]:
         """What every layer multiplies padded blocks with."""
 
-    def forward(
-        self,
-        x: Any,
-        edge_index: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
-        edge_attr: Tensor | None = None,
-    ) -> Tensor:
-        """`model(x, edge_index, ...)`, or `model(data)` with a PyG `Data` or `Batch` or what `prepare` made of it."""
-        data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types)
-        if isinstance(data, Blocks):
-            features = self.encoder(data.nodes)
-            y = self._convolved(self.input_dropout(features), self.operators(data, features))
-            return data.read(self.readout, y)
-        inputs = data if isinstance(data, GraphInputs) else self.prepare(data)
-        features = self.encoder(inputs.x)
-        spectrum = self.spectrum(inputs, features) if inputs.spectrum is None else inputs.spectrum
-        y = inputs.enter(self.input_dropout(features))
-        y = inputs.leave(self._convolved(y, [spectrum] * len(self.convolutions)))
-        return y if self.readout is None else self.readout(y, inputs.batch, inputs.num_graphs)
-
-    def _convolved(self, x: Tensor, spectra: Iterable[Any]) -> Tensor:
+    def node_states(self, graph: GraphBatch, features: Tensor) -> Tensor:
+        spectra = graph.spectra(self, features)
+        x = graph.pad(self.input_dropout(features))
         for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
             y = convolution.convolve(x, spectrum)  # type: ignore[operator]
             x = self.between[place](y, x) if place < len(self.between) else y
-        return x
+        return graph.unpad(x)

@@ -1,28 +1,35 @@
 """LanczosNet (section 3.2, Algorithm 2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Unpack
 
 import torch
 from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, normalized
-from lanczosnet.affinity.segments import index_within_segment
-from lanczosnet.batching.from_data import GraphInputs, check_pairs, graph_inputs, rank_of, type_of
-from lanczosnet.batching.padded import Blocks, all_graphs, fit_in_blocks
-from lanczosnet.filters import PowerFilter, powers, responses, spectral_basis
-from lanczosnet.graphs import PackedGraphs
+from lanczosnet.backends.segments import index_within_segment, segment_sum
+from lanczosnet.batching.formed import (
+    FormedOperators,
+    formed_layers,
+    layer_matrices,
+    spectral_operators,
+    stacked_powers,
+)
+from lanczosnet.batching.from_data import check_pairs, graph_inputs
+from lanczosnet.batching.graph_spectrum import GraphSpectrum, RitzFilter
+from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.batching.sparse import SparseBatch
+from lanczosnet.filters import DenseBasis, PowerFilter, powers, responses, spectral_basis
 from lanczosnet.krylov import RitzPairs
-from lanczosnet.layers import GraphSpectrum, LanczosConv
-from lanczosnet.layers.blocks import BlockOperators, BlockSpectrum, formed_operators, spectral_operators, stacked_powers
+from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
 from lanczosnet.transforms import AddRitzPairs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SpectralBlocks(Blocks):
+class SpectralBatch(PaddedBatch):
     """Many small graphs as LanczosNet sees them."""
 
     vectors: Annotated[Tensor, "graph node step"]  # V, the pairs of a graph's components side by side
@@ -100,82 +107,82 @@ class LanczosNet(LanczosNetwork):
         return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to, search_steps=self.search_steps)
 
     @torch.compiler.disable
-    def prepare(self, data: Any, *, validate: bool = True) -> GraphInputs:
-        inputs = graph_inputs(data, self.encoder, self.num_edge_types, validate=validate, dtype=type_of(self))
-        S = normalized(inputs.adjacency, validate=validate)
+    def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
+        graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
+        S = normalized(graph.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:
             refuse_gradient_of_weights(S)
-            pairs = self._pairs(inputs, S, validate)
-            if inputs.layout is not None:
-                pairs = pairs._replace(vectors=inputs.layout.pad(pairs.vectors), segment=None)
+            pairs = self._pairs(graph, S, validate)
+            if graph.padding is not None:
+                pairs = pairs._replace(vectors=graph.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
-        inputs = inputs.with_sparse_features() if self.convolutions[0].multiplies_first else inputs
-        return inputs._replace(spectrum=GraphSpectrum(inputs.arranged(S), basis, inputs.edge_types))
+        graph = graph.with_sparse_features() if self.convolutions[0].multiplies_first else graph
+        return replace(graph, spectrum=GraphSpectrum(graph.operator(S), basis, graph.edge_types))
 
-    @torch.no_grad()
-    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> SpectralBlocks | None:
-        """The same for many small graphs, in padded blocks of which a batch is a `gather`; None if they do not fit."""
-        num_known = len(self.short_scales) + (0 if self.learns_response else len(self.long_scales))
-        if self.readout is None or not fit_in_blocks(graphs, num_known + self.num_edge_types):
-            return None
-        everything = all_graphs(graphs)
-        inputs = graph_inputs(
-            everything, self.encoder, self.num_edge_types, validate=validate, by_graph=True, dtype=type_of(self)
-        )
-        S = normalized(inputs.adjacency, validate=validate)
-        values, vectors = _by_graph(self._pairs(inputs, S, validate), inputs) if self.needs_pairs else _no_pairs(inputs)
+    @property
+    def num_operators(self) -> int:
+        return len(self.short_scales) + (0 if self.learns_response else len(self.long_scales)) + self.num_edge_types
+
+    def padded(self, everything: Any, validate: bool) -> SpectralBatch:
+        graph = graph_inputs(everything, self, validate=validate, by_graph=True, dtype=self.dtype)
+        S = normalized(graph.adjacency, validate=validate)
+        values, vectors = _by_graph(self._pairs(graph, S, validate), graph) if self.needs_pairs else _no_pairs(graph)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
         is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
         power = powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1)
-        known = stacked_powers(inputs.arranged(S).dense(), self.short_scales)
+        known = stacked_powers(graph.operator(S).dense(), self.short_scales)
         if not self.learns_response and self.needs_pairs:
             known = torch.cat([known, spectral_operators(vectors, power.unsqueeze(2)).squeeze(1)], 2)
             power, vectors = power[:, :0], vectors[:, :, :0]
-        return SpectralBlocks(
-            x=inputs.enter(inputs.x),
-            mask=inputs.mask,
+        return SpectralBatch(
+            x=graph.pad(graph.x),
+            mask=graph.mask,
             vectors=vectors,
             powers=power,
-            known=known * inputs.mask[:, :, None, None],
-            typed=inputs.typed_blocks(),
+            known=known * graph.mask[:, :, None, None],
+            typed=graph.typed_blocks(),
         )
 
-    def _pairs(self, inputs: GraphInputs, S: SparseOperator, validate: bool) -> RitzPairs:
+    def _pairs(self, inputs: SparseBatch, S: SparseOperator, validate: bool) -> RitzPairs:
         if inputs.ritz is None:
+            components = (inputs.component, inputs.num_components)
             bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
-            return fixed_ritz_pairs(S, self.num_steps, **bounds)
+            return fixed_ritz_pairs(S, self.num_steps, components=components, **bounds)
         values, vectors = inputs.ritz
         if values.shape[1] != self.num_steps:
             raise ValueError(
                 f"the data carries {values.shape[1]} Ritz pairs, but the model wants {self.num_steps}: "
                 f"apply AddRitzPairs(num_steps={self.num_steps})"
             )
-        rank = rank_of(vectors, inputs.component, inputs.num_components)
+        # A component has as many pairs as there are columns in which any of its nodes is not zero.
+        rank = (segment_sum(vectors.abs(), inputs.component, inputs.num_components) > 0).sum(1)
         pairs = RitzPairs(values, vectors, rank, inputs.component)
         if validate:
             check_pairs(pairs, S)
         return pairs
 
-    def spectrum(self, inputs: GraphInputs, features: Tensor) -> GraphSpectrum:
+    def spectrum(self, inputs: SparseBatch, features: Tensor) -> GraphSpectrum:
         """That of `prepare`: features change nothing of it."""
-        assert isinstance(inputs.spectrum, GraphSpectrum)
-        return inputs.spectrum
+        raise AssertionError("prepare has left the spectrum out")
 
-    def operators(self, blocks: SpectralBlocks, features: Tensor) -> Sequence[BlockOperators | BlockSpectrum]:
+    def operators(self, blocks: SpectralBatch, features: Tensor) -> Sequence[FormedOperators]:
         """What every layer multiplies with: formed where blocks have one shape and the number of products counts."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
         response = responses(filters, blocks.powers) if self.learns_response else None
         if response is not None and blocks.rows is None:
-            return formed_operators(blocks.vectors, response, blocks.known, blocks.typed, blocks.padding)
-        known = BlockOperators(torch.cat([blocks.known, blocks.typed], 2), blocks.padding)
+            matrices = layer_matrices(blocks.vectors, response, blocks.known, blocks.typed)
+            return formed_layers(matrices, blocks.padding)
+        known = FormedOperators(torch.cat([blocks.known, blocks.typed], 2), blocks.padding)
         if response is None:
             return [known] * len(filters)
         existing = blocks.vectors.abs().amax(1).flatten().nonzero().squeeze(1)
-        return [BlockSpectrum(known, blocks.vectors, of_layer, existing) for of_layer in response.unbind(2)]
+        basis = DenseBasis(blocks.vectors, blocks.padding, existing=existing)
+        by_layer = (of_layer.flatten(0, 1).index_select(0, existing) for of_layer in response.unbind(2))
+        return [replace(known, long_scales=RitzFilter(basis, of_layer)) for of_layer in by_layer]
 
 
-def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:
+def _by_graph(pairs: RitzPairs, inputs: SparseBatch) -> tuple[Tensor, Tensor]:
     """The pairs of every graph's components side by side: values `[graph, step]`, vectors `[graph, node, step]`."""
     graph = torch.empty(inputs.num_components, dtype=torch.long, device=inputs.batch.device)
     graph[inputs.component] = inputs.batch
@@ -189,9 +196,9 @@ def _by_graph(pairs: RitzPairs, inputs: GraphInputs) -> tuple[Tensor, Tensor]:
     vectors = pairs.vectors.new_zeros(len(pairs.vectors), values.shape[1])
     # Columns past a component's rank are zero, and adding them to the first one changes nothing.
     vectors = vectors.scatter_add(1, column[inputs.component], pairs.vectors)
-    return values, inputs.enter(vectors)
+    return values, inputs.pad(vectors)
 
 
-def _no_pairs(inputs: GraphInputs) -> tuple[Tensor, Tensor]:
+def _no_pairs(inputs: SparseBatch) -> tuple[Tensor, Tensor]:
     nothing = inputs.mask.new_zeros(*inputs.mask.shape, 0)
     return nothing[:, 0], nothing

@@ -7,8 +7,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
-from lanczosnet.affinity.segments import index_within_segment, segment_sum
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.backends.segments import index_within_segment, segment_sum
 from lanczosnet.krylov import component_ritz_pairs
 
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.

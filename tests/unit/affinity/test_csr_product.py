@@ -11,9 +11,8 @@ from forced import forced
 from graph_builders import generator, random_edges, random_weights
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.affinity import SparseOperator, adjacency
-from lanczosnet.affinity.csr_product import csr_product
+from lanczosnet.affinity.csr_product import constant_product, csr_product
 from lanczosnet.backends import determinism
-from lanczosnet.filters.fourier import constant_product
 
 # Rows, columns, channels, and the type of numbers and of indices; more channels than one program takes, no rows, none.
 SHAPES = [

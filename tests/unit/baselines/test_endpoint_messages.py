@@ -7,7 +7,7 @@ from torch import Tensor
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.baselines.endpoint_messages import PackedNodes, Slots, endpoint_messages, endpoint_messages_backward
-from lanczosnet.layers.blocks import Padding
+from lanczosnet.batching.formed import Padding
 
 TABLE = torch.tensor([[1.0, 2.0], [10.0, 20.0], [100.0, 200.0]], dtype=torch.float64)
 

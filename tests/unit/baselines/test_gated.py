@@ -13,7 +13,7 @@ from interpreted import call_interpreted, needs_triton
 from lanczosnet.backends import REFERENCE, serves, use_backend
 from lanczosnet.baselines.edge_types import NodeMessages
 from lanczosnet.baselines.gated_messages import GatedMessages
-from lanczosnet.layers.blocks import BlockOperators, Padding
+from lanczosnet.batching.formed import FormedOperators, Padding
 
 GRAPHS, NODES, SIZE = 3, 5, 6
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -27,7 +27,7 @@ class Case:
         self.messages = NodeMessages(SIZE, num_channels, (width,), "mean").to(device)
         self.cell = nn.GRUCell(num_channels * SIZE, SIZE).to(device)
         operators = torch.rand(2, num_channels, GRAPHS, num_nodes, num_nodes, generator=generator(0)).to(device)
-        self.operators = [BlockOperators(matrix, Padding(GRAPHS, num_nodes)) for matrix in operators]
+        self.operators = [FormedOperators(matrix, Padding(GRAPHS, num_nodes)) for matrix in operators]
         self.state = torch.randn(GRAPHS * num_nodes, SIZE, generator=generator(1)).to(device).requires_grad_()
         self.weight = torch.randn(GRAPHS * num_nodes, SIZE, generator=generator(2)).to(device)
 

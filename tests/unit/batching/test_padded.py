@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
 from lanczosnet.backends.registry import reference
-from lanczosnet.baselines import edge_blocks
-from lanczosnet.baselines.edge_blocks import alike
+from lanczosnet.baselines import padded_endpoints
+from lanczosnet.baselines.padded_endpoints import merge_capacities
 from lanczosnet.batching.padded import _axes, pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs, pack
 from lanczosnet.models import MODELS, model
@@ -261,7 +261,7 @@ def with_bare_parts() -> PackedGraphs:
 
 @pytest.fixture(params=[0, 512], ids=["products apart", "products shared"])
 def products(request, monkeypatch) -> None:
-    monkeypatch.setattr(edge_blocks, "ROWS_PER_PRODUCT", request.param)
+    monkeypatch.setattr(padded_endpoints, "ROWS_PER_PRODUCT", request.param)
 
 
 PACKED = {
@@ -294,9 +294,9 @@ def test_packed_edges_are_the_same_as_lists_of_edges(products, numbers: list[int
 def test_usual_batches_have_fewer_rows_and_their_shape_depends_on_their_size_alone(products) -> None:
     blocks = network("mpnn").prepare_all(in_float64(molecules((12, 4, 4, 4, 5, 4, 5, 4) * 8)))
     batches = torch.randperm(64, generator=generator(0)).split(24)
-    assert {blocks.shape_of(batch) for batch in batches} == {edge_blocks.DEVIATIONS}
-    usual = [blocks.gather_as(batch, edge_blocks.DEVIATIONS).entered().channels for batch in batches]
-    any_batch = blocks.gather(batches[0], same_shape=True).entered().channels
+    assert {blocks.shape_of(batch) for batch in batches} == {padded_endpoints.DEVIATIONS}
+    usual = [blocks.gather_as(batch, padded_endpoints.DEVIATIONS).inputs().channels for batch in batches]
+    any_batch = blocks.gather(batches[0], same_shape=True).inputs().channels
     assert usual[0].capacity == usual[1].capacity != usual[2].capacity
     assert sum(usual[0].capacity) == len(usual[0].node) < len(any_batch.node) * 2 / 3
     received = {int((rows.senders.weight.sum(1) > 0).sum()) for rows in (usual[0], any_batch)}
@@ -312,7 +312,7 @@ def test_a_step_on_packed_edges_never_waits_and_adds_in_an_order_of_its_own(prod
     assert blocks.shape_of(numbers) is not None
 
     def step() -> None:
-        chosen(blocks.gather_as(numbers, edge_blocks.DEVIATIONS)).square().sum().backward()
+        chosen(blocks.gather_as(numbers, padded_endpoints.DEVIATIONS)).square().sum().backward()
 
     with Waits() as waits:
         found = operations(step)
@@ -322,8 +322,8 @@ def test_a_step_on_packed_edges_never_waits_and_adds_in_an_order_of_its_own(prod
 
 def test_neighbouring_channels_share_a_product_where_their_padding_costs_less() -> None:
     # The rows of QM8's channels for 64 molecules.
-    assert alike([1128, 1096, 128, 72, 128, 232, 360]) == (1128, 1128, 128, 128, 128, 360, 360)
-    assert alike([8, 16, 8]) == (16, 16, 16)
+    assert merge_capacities([1128, 1096, 128, 72, 128, 232, 360]) == (1128, 1128, 128, 128, 128, 360, 360)
+    assert merge_capacities([8, 16, 8]) == (16, 16, 16)
 
 
 def test_weights_per_degree_sampled_neighbours_and_deep_messages_have_no_blocks() -> None:
@@ -360,7 +360,7 @@ def test_wider_blocks_of_attention_attend_to_nothing_more() -> None:
     wide, width = narrow.widened(8), narrow.mask.shape[1]
     assert wide.mask.shape[1] == 16
     torch.testing.assert_close(wide.matrix[..., :width, :width], narrow.matrix)
-    counts = wide.entered().channels.matrix.exp()  # [channel, graph, node, node]
+    counts = wide.inputs().channels.matrix.exp()  # [channel, graph, node, node]
     assert counts[..., :width, width:].sum() == 0
     torch.testing.assert_close(counts[..., width:, :], torch.eye(16)[width:].expand(*counts.shape[:2], -1, -1))
     assert (counts.sum(-1) > 0).all()

@@ -2,18 +2,12 @@ import pytest
 import torch
 
 from graph_builders import generator, path_edges, ragged_operator, random_operator
-from lanczosnet.affinity import adjacency, block_layout, connected_components, normalized
+from lanczosnet.affinity import adjacency, connected_components, normalized, padding_of
+from lanczosnet.batching import adaptive_spectrum as compression
+from lanczosnet.batching.adaptive_spectrum import ComponentGroup, component_plan
+from lanczosnet.batching.graph_spectrum import AdaptiveSpectrum
 from lanczosnet.filters import AnchoredFilter, SpectralTridiagonalFilter
 from lanczosnet.layers import AdaLanczosConv, adaptive_spectrum
-from lanczosnet.layers import ada_lanczos_conv as adaptive_conv
-from lanczosnet.layers.ada_lanczos_conv import component_plan
-from lanczosnet.layers.basis import (
-    BasisCoordinates,
-    BlockCoordinates,
-    NodeCoordinates,
-    PaddedCoordinates,
-    RaggedCoordinates,
-)
 
 CPU = torch.device("cpu")
 
@@ -23,30 +17,35 @@ def convolution(seed: int = 0) -> AdaLanczosConv:
     return AdaLanczosConv(2, 3, SpectralTridiagonalFilter(AnchoredFilter([3, 6], (8,))), [1], 2).double()
 
 
+def forms(spectrum: AdaptiveSpectrum) -> list[tuple[bool, bool]]:
+    """Of every core, whether it is compressed, and whether its nodes are padded."""
+    return [(core.basis.vectors is not None, core.basis.padding is not None) for core in spectrum.cores]
+
+
 def test_small_components_are_kept_exactly_and_large_ones_compressed() -> None:
     S = ragged_operator(torch.float64, CPU, sizes=(3, 9, 1, 12))
     component, count = connected_components(S)
-    kinds = [type(c.coordinates) for c in adaptive_spectrum(S, 5, component=component, num_components=count).cores]
-    assert kinds == [BlockCoordinates, PaddedCoordinates]
-    one_large = adaptive_spectrum(S, 10, component=component, num_components=count).cores
-    assert [type(core.coordinates) for core in one_large] == [BlockCoordinates, BasisCoordinates]
-    published = adaptive_spectrum(S, 5, component=component, num_components=count, exact_up_to=0).cores
-    assert [type(core.coordinates) for core in published] == [PaddedCoordinates]
-    assert [type(core.coordinates) for core in adaptive_spectrum(S.padded(), 12).cores] == [NodeCoordinates]
-
-
-def test_components_of_very_different_sizes_are_not_padded() -> None:
-    S = ragged_operator(torch.float64, CPU, sizes=DIFFERENT)
-    component, count = connected_components(S)
-    kinds = [type(c.coordinates) for c in adaptive_spectrum(S, 5, component=component, num_components=count).cores]
-    assert kinds == [BlockCoordinates, RaggedCoordinates]
+    exact, padded, whole = (False, True), (True, True), (True, False)
+    options = {"component": component, "num_components": count}
+    assert forms(adaptive_spectrum(S, 5, **options)) == [exact, padded]
+    assert forms(adaptive_spectrum(S, 10, **options)) == [exact, whole]
+    assert forms(adaptive_spectrum(S, 5, exact_up_to=0, **options)) == [padded] * 3
+    assert forms(adaptive_spectrum(S.padded(), 12)) == [(False, False)]
 
 
 DIFFERENT = (7, 3, 40, 6)
 
 
+def test_components_of_one_power_of_two_are_padded_together() -> None:
+    S = ragged_operator(torch.float64, CPU, sizes=(*DIFFERENT, 33, 1))
+    component, count = connected_components(S)
+    groups = component_plan(S, 0, component, count).groups
+    assert [group.number.tolist() for group in groups] == [[5], [1], [0, 3], [2, 4]]
+    assert [group.padding.width for group in groups] == [1, 3, 7, 40]
+
+
 @pytest.mark.parametrize("exact_up_to", [0, 5])
-def test_padded_and_ragged_components_have_the_same_output_and_gradients(
+def test_components_padded_together_or_apart_have_the_same_output_and_gradients(
     monkeypatch: pytest.MonkeyPatch, exact_up_to: int
 ) -> None:
     S, conv = ragged_operator(torch.float64, CPU, sizes=DIFFERENT), convolution()
@@ -55,11 +54,16 @@ def test_padded_and_ragged_components_have_the_same_output_and_gradients(
     shift = torch.zeros(S.num_nodes, dtype=torch.float64, requires_grad=True)
     options = {"component": component, "num_components": count, "exact_up_to": exact_up_to}
     outcomes = []
-    for most in (1, 100):
-        monkeypatch.setattr(adaptive_conv, "MOST_PADDING", most)
+    for groups in (compression._groups, together):
+        monkeypatch.setattr(compression, "_groups", groups)
         y = conv(x, adaptive_spectrum(S.plus_diagonal(shift), 5, **options))
         outcomes.append((y, *torch.autograd.grad(y.square().sum(), [x, shift, *conv.parameters()])))
     torch.testing.assert_close(*outcomes)
+
+
+def together(component: torch.Tensor, size: torch.Tensor, is_large: torch.Tensor) -> list[ComponentGroup]:
+    """One group of all."""
+    return [ComponentGroup(torch.arange(int(is_large.sum())), padding_of(component, len(size), keep=is_large))]
 
 
 @pytest.mark.parametrize("sizes", [(3, 9, 1, 12), DIFFERENT])
@@ -116,9 +120,7 @@ def test_a_plan_made_once_gives_the_spectrum_of_every_operator_with_these_edges(
     conv = convolution()
     for operator in (S, S.with_values(S.values * 0.5)):
         planned, fresh = (adaptive_spectrum(operator, 5, plan=which, **options) for which in (plan, None))
-        assert [core.coordinates.__class__ for core in planned.cores] == [
-            core.coordinates.__class__ for core in fresh.cores
-        ]
+        assert forms(planned) == forms(fresh)
         assert all(torch.equal(a.matrix, b.matrix) for a, b in zip(planned.cores, fresh.cores, strict=True))
         assert torch.equal(conv(x, planned), conv(x, fresh))
 
@@ -146,7 +148,7 @@ def test_tied_scales_are_equal_weights(short, num_long) -> None:
 
 
 @pytest.mark.parametrize("exact_up_to", [0, 5])
-def test_padded_ragged_and_dense_components_have_the_same_leading_pairs(
+def test_components_in_any_groups_and_dense_ones_have_the_same_leading_pairs(
     monkeypatch: pytest.MonkeyPatch, exact_up_to: int
 ) -> None:
     S, conv = ragged_operator(torch.float64, CPU, sizes=DIFFERENT), convolution()
@@ -155,10 +157,10 @@ def test_padded_ragged_and_dense_components_have_the_same_leading_pairs(
     options = {"search_steps": 12, "exact_up_to": exact_up_to}
     by_component = {"component": component, "num_components": count}
     outcomes = []
-    for most in (1, 100):
-        monkeypatch.setattr(adaptive_conv, "MOST_PADDING", most)
+    for groups in (compression._groups, together):
+        monkeypatch.setattr(compression, "_groups", groups)
         outcomes.append(conv(x, adaptive_spectrum(S, 5, **options, **by_component)))
-    layout = block_layout(component, count)
+    layout = padding_of(component, count)
     outcomes.append(layout.unpad(conv(layout.pad(x), adaptive_spectrum(S.padded(), 5, **options))))
     torch.testing.assert_close(outcomes[0], outcomes[1])
     torch.testing.assert_close(outcomes[0], outcomes[2])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lanczosnet.layers.dropout import FeatureNoise, NodeDropout
+from lanczosnet.layers.dropout import FeatureDropout, NodeDropout
 
 
 def test_whole_nodes_are_dropped_and_the_others_scaled():
@@ -43,7 +43,7 @@ def test_a_share_outside_its_bounds_is_refused(p):
 
 def test_noise_is_of_nodes_then_of_features():
     torch.manual_seed(0)
-    noise = FeatureNoise(0.5, 0.5)
+    noise = FeatureDropout(0.5, 0.5)
     y = noise(torch.ones(2000, 4))
     assert set(y.unique().tolist()) == {0.0, 4.0}
     is_dropped = (y == 0).all(1)

@@ -78,7 +78,7 @@ def test_a_nonlinearity_before_the_concatenation_changes_the_result() -> None:
     conv.inner_activation = torch.relu
     spectrum = conv.spectrum(edges)
     basis = spectrum.basis
-    smooth = basis.inverse(conv.filter(basis.values) * basis.transform(x))
+    smooth = basis.lift(conv.filter(basis.values) * basis.project(x))
     one = spectrum.operator @ x
     blocks = torch.cat([one, spectrum.operator @ one, smooth], 1).relu()
     torch.testing.assert_close(conv(x, edges), blocks @ conv.weight.view(-1, 4) + conv.bias)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graph_builders import generator
-from lanczosnet.layers.norm_act_dropout import Between
+from lanczosnet.layers.norm_act_dropout import NormActDropout
 from lanczosnet.models import AdaLanczosNet, LanczosNet
 from molecule_builders import NUM_NODE_TYPES, batched, molecules
 
@@ -17,23 +17,23 @@ def states(channels: int = 6) -> torch.Tensor:
 
 
 def test_the_published_networks_have_a_rectifier_and_nothing_else() -> None:
-    assert torch.equal(Between(6, None, False, 0.0)(states(), states()), states().relu())
+    assert torch.equal(NormActDropout(6, None, False, 0.0)(states(), states()), states().relu())
 
 
 def test_a_residual_connection_adds_what_went_in_where_it_fits() -> None:
-    after = Between(6, None, True, 0.0)
+    after = NormActDropout(6, None, True, 0.0)
     assert torch.equal(after(states(), states()), (2 * states()).relu())
     assert torch.equal(after(states(), states(4)), states().relu())
 
 
 def test_layer_normalisation_forgets_scale_and_shift_of_a_node() -> None:
-    after = Between(6, "layer", False, 0.0)
+    after = NormActDropout(6, "layer", False, 0.0)
     torch.testing.assert_close(after(7 * states() + 3, states()), after(states(), states()), atol=1e-4, rtol=1e-4)
 
 
 def test_a_wrong_normalisation_is_named() -> None:
     with pytest.raises(ValueError, match="None or 'layer', not 'batch'"):
-        Between(6, "batch", False, 0.0)  # type: ignore[arg-type]
+        NormActDropout(6, "batch", False, 0.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", NETWORKS.values(), ids=NETWORKS)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
 from lanczosnet.backends.registry import reference
-from lanczosnet.layers.tied_linear import SharedLinear, SharedPerceptron, gru_cell, lstm_cell
+from lanczosnet.layers.tied_linear import TiedLinear, TiedPerceptron, gru_cell, lstm_cell
 from operations import operations
 
 
@@ -34,7 +34,7 @@ def test_a_shared_map_is_a_linear_map_with_its_gradients(width: int, has_bias: b
     x, weight, bias = random(6, width), random(width, width, seed=1), random(width, seed=2)
     biases = [bias.unsqueeze(0)] if has_bias else None
     leaves = [x, weight, *([bias] if has_bias else [])]
-    found = recurrence(SharedLinear([weight.unsqueeze(0)], biases), x)
+    found = recurrence(TiedLinear([weight.unsqueeze(0)], biases), x)
     expected = recurrence(lambda y: y @ weight + (bias if has_bias else 0), x)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
@@ -49,14 +49,14 @@ def test_groups_of_matrices_have_rows_of_their_own() -> None:
         parts = zip(rows.split([3, 3, 2]), [*pair, *alone], [*pair_bias, *alone_bias], strict=True)
         return torch.cat([part @ weight + bias for part, weight, bias in parts])
 
-    found = recurrence(SharedLinear([pair, alone], [pair_bias, alone_bias], sizes=[3, 1]), x)
+    found = recurrence(TiedLinear([pair, alone], [pair_bias, alone_bias], sizes=[3, 1]), x)
     expected = recurrence(one_by_one, x)
     torch.testing.assert_close(torch.autograd.grad(found, leaves), torch.autograd.grad(expected, leaves))
 
 
 def test_groups_that_are_not_trained_leave_the_others_their_gradients() -> None:
     frozen, trained, x = random(1, 3, 3).detach(), random(1, 3, 3, seed=1), random(4, 3, seed=2)
-    found = recurrence(SharedLinear([frozen, trained], None, sizes=[1, 1]), x)
+    found = recurrence(TiedLinear([frozen, trained], None, sizes=[1, 1]), x)
     expected = recurrence(lambda rows: torch.cat([rows[:2] @ frozen[0], rows[2:] @ trained[0]]), x)
     torch.testing.assert_close(torch.autograd.grad(found, [trained]), torch.autograd.grad(expected, [trained]))
 
@@ -65,7 +65,7 @@ def test_a_use_costs_two_products_and_one_copy() -> None:
     x, weight, bias = random(6, 4), random(1, 4, 4, seed=1), random(1, 4, seed=2)
 
     def used(times: int) -> None:
-        linear, y = SharedLinear([weight], [bias]), x
+        linear, y = TiedLinear([weight], [bias]), x
         for _ in range(times):
             y = linear(y)
         torch.autograd.grad(y.square().sum(), [weight, bias])
@@ -76,7 +76,7 @@ def test_a_use_costs_two_products_and_one_copy() -> None:
 
 def test_a_graph_may_be_walked_twice_and_in_part() -> None:
     x, weight = random(6, 4), random(1, 4, 4, seed=1)
-    linear = SharedLinear([weight])
+    linear = TiedLinear([weight])
     first = linear(x)
     second = linear(first)
     (of_x,) = torch.autograd.grad(second.sum(), x, retain_graph=True)
@@ -91,13 +91,13 @@ def test_a_graph_may_be_walked_twice_and_in_part() -> None:
 def test_products_keep_the_precision_of_the_weights_under_autocast() -> None:
     weight = random(1, 4, 4).float()
     with torch.autocast("cpu", torch.bfloat16):
-        found = SharedLinear([weight])(torch.ones(3, 4, dtype=torch.bfloat16))
+        found = TiedLinear([weight])(torch.ones(3, 4, dtype=torch.bfloat16))
     torch.testing.assert_close(found, torch.ones(3, 4).float() @ weight[0])
 
 
 def test_a_shared_perceptron_is_a_perceptron() -> None:
     layers = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3))
-    x, shared = random(4, 6), SharedPerceptron([layers[0], layers[2]])
+    x, shared = random(4, 6), TiedPerceptron([layers[0], layers[2]])
     torch.testing.assert_close(shared(*x.split([2, 4], 1)), layers(x))
 
 

@@ -1,6 +1,7 @@
 """What both networks promise, in both tasks."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from graph_builders import generator, path_edges, random_edges
 from lanczosnet.affinity import adjacency, normalized
-from lanczosnet.batching import from_data as entrance
+from lanczosnet.batching import from_data
 from lanczosnet.krylov import lanczos
 from lanczosnet.models import MODELS, AdaLanczosNet, LanczosNet, model
 from lanczosnet.transforms import AddRitzPairs
@@ -77,7 +78,7 @@ def test_the_dense_and_the_sparse_layout_agree(name: str, monkeypatch) -> None:
     network, batch = graph_network(name), batched(molecules())
     dense = network(batch)
     assert network.prepare(batch)  # the layout is chosen at the door
-    monkeypatch.setattr(entrance, "DENSE_UP_TO", 0)
+    monkeypatch.setattr(from_data, "DENSE_UP_TO", 0)
     torch.testing.assert_close(network(batch), dense, atol=1e-5, rtol=1e-4)
 
 
@@ -270,7 +271,7 @@ def in_double(graph: Data) -> Data:
 
 @pytest.mark.parametrize("layout", ["dense", "sparse"])
 def test_a_double_network_takes_single_pairs_and_weights(name: str, layout: str, monkeypatch) -> None:
-    monkeypatch.setattr(entrance, "DENSE_UP_TO", 100 if layout == "dense" else 0)
+    monkeypatch.setattr(from_data, "DENSE_UP_TO", 100 if layout == "dense" else 0)
     network, graph = node_network(name), node_graph()
     graph.edge_weight = torch.full((graph.num_edges,), 0.5)
     expected = network(graph).double()
@@ -374,7 +375,7 @@ def test_the_published_recurrence_without_reorthogonalisation_is_selectable(monk
         asked.append(options["reorthogonalize"])
         return lanczos(*arguments, **options)
 
-    monkeypatch.setattr("lanczosnet.layers.ada_lanczos_conv.lanczos", recorded)
+    monkeypatch.setattr("lanczosnet.batching.adaptive_spectrum.lanczos", recorded)
     graph = node_graph()
     safe = node_network("AdaLanczosNet", exact_up_to=0)(graph)
     out = node_network("AdaLanczosNet", exact_up_to=0, reorthogonalize=False)(graph)
@@ -389,7 +390,7 @@ def test_adalanczosnet_learns_its_embeddings_through_the_affinity_alone() -> Non
     inputs = network.prepare(batched(molecules()))
     features = network.encoder(inputs.x)
     spectrum = network.spectrum(inputs, features)
-    out = network.convolutions[0](inputs.enter(features.detach()), spectrum)
+    out = network.convolutions[0](inputs.pad(features.detach()), spectrum)
     (grad,) = torch.autograd.grad(out.square().sum(), network.encoder.embedding.weight)
     assert grad.abs().sum() > 0
 
@@ -538,7 +539,7 @@ def test_a_fixed_affinity_is_decomposed_once_with_the_same_outputs_and_gradients
     once = network.prepare(graph)
     assert once.spectrum is not None
     found = {}
-    for way, inputs in (("once", once), ("again", once._replace(spectrum=None))):
+    for way, inputs in (("once", once), ("again", replace(once, spectrum=None))):
         network.zero_grad()
         output = network(inputs)
         output.square().sum().backward()

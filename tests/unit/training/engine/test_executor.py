@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graph_builders import generator
-from lanczosnet.baselines.edge_blocks import DEVIATIONS
+from lanczosnet.baselines.padded_endpoints import DEVIATIONS
 from lanczosnet.graphs import split
 from lanczosnet.models import MPNN
 from lanczosnet.training import architecture_for, loop, recipe, task_of

@@ -11,11 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lanczosnet.filters.fourier import constant_product, csr_matrix
-
-# Sparse products pay off from about this many columns on, and up to this share of non-zeros.
-MANY_COLUMNS = 128
-FEW_ENTRIES = 0.05
+from lanczosnet.affinity.csr_product import constant_product, csr_matrix
+from lanczosnet.backends.conditions import mostly_zero
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,8 @@ class SparseFeatures:
 
 def sparse_where_it_pays(features: Tensor) -> "Tensor | SparseFeatures":
     """The features as they are, or without their zeros where products with them are then faster."""
-    if features.device.type != "cpu" or features.dim() != 2 or not features.is_floating_point():
-        return features
-    if features.shape[1] < MANY_COLUMNS or features.requires_grad:
+    if not mostly_zero(features):
         return features
     node, column = features.nonzero(as_tuple=True)
-    if len(node) > FEW_ENTRIES * features.numel():
-        return features
     order = torch.argsort(column, stable=True)
     return SparseFeatures(features[node, column], node, column, features.shape, order)

@@ -8,7 +8,7 @@ import torch
 from forced import forced
 from graph_builders import generator
 from lanczosnet.backends import conditions
-from lanczosnet.layers.linear import linear
+from lanczosnet.backends.linear import linear
 from waiting import Waits
 
 

@@ -9,8 +9,8 @@ from torch import nn
 from forced import forced
 from graph_builders import generator
 from lanczosnet.backends import REFERENCE, conditions, use_backend
+from lanczosnet.backends.linear import embedding
 from lanczosnet.layers import NodeEncoder
-from lanczosnet.layers.linear import embedding
 from waiting import Waits
 
 

@@ -5,8 +5,8 @@ import torch
 from torch_geometric.data import Data
 
 from graph_builders import generator
-from lanczosnet.layers.dropout import FeatureNoise
-from lanczosnet.layers.sparse_features import SparseFeatures, sparse_where_it_pays
+from lanczosnet.batching.sparse_features import SparseFeatures, sparse_where_it_pays
+from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.models import AdaLanczosNet, LanczosNet
 
 
@@ -59,14 +59,14 @@ def test_the_network_is_the_same(network, monkeypatch):
     inputs = model.prepare(data)
     assert isinstance(inputs.x, SparseFeatures)
     found = torch.autograd.grad(model(inputs).square().sum(), list(model.parameters()))
-    monkeypatch.setattr("lanczosnet.batching.from_data.sparse_where_it_pays", lambda features: features)
+    monkeypatch.setattr("lanczosnet.batching.sparse.sparse_where_it_pays", lambda features: features)
     wanted = torch.autograd.grad(model(data).square().sum(), list(model.parameters()))
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(found, wanted, strict=True))
 
 
 def test_dropout_scales_what_it_keeps_and_drops_whole_nodes():
     sparse = sparse_where_it_pays(bag_of_words())
-    noise = FeatureNoise(0.5, 0.2)
+    noise = FeatureDropout(0.5, 0.2)
     torch.manual_seed(0)
     noisy = noise(sparse)
     factor = noisy.entries / sparse.entries

@@ -3,8 +3,8 @@
 import torch
 
 from graph_builders import generator, ragged_operator
-from lanczosnet.affinity import block_layout, dense_blocks
-from lanczosnet.affinity.blocks import block_entries
+from lanczosnet.affinity import dense_blocks, padding_of
+from lanczosnet.affinity.padding import block_entries
 
 CPU = torch.device("cpu")
 SIZES = (3, 6, 1, 4)
@@ -13,7 +13,7 @@ SIZES = (3, 6, 1, 4)
 def test_entries_found_once_serve_all_values():
     S = ragged_operator(torch.float64, CPU, sizes=SIZES)
     for keep in (None, torch.tensor([True, False, True, True])):
-        layout = block_layout(S.segment, len(SIZES), keep)
+        layout = padding_of(S.segment, len(SIZES), keep)
         entries = block_entries(S, layout)
         assert (entries.entry is None) == (keep is None)
         other = S.with_values(torch.rand(S.values.shape, generator=generator(0), dtype=torch.float64))
@@ -28,7 +28,7 @@ def test_entries_found_once_serve_all_values():
 
 def test_gradients_reach_the_entries_inside_the_blocks_alone():
     S = ragged_operator(torch.float64, CPU, sizes=SIZES)
-    layout = block_layout(S.segment, len(SIZES), torch.tensor([True, False, True, False]))
+    layout = padding_of(S.segment, len(SIZES), torch.tensor([True, False, True, False]))
     entries = block_entries(S, layout)
     values = S.values.clone().requires_grad_()
     dense_blocks(S.with_values(values), layout, entries).dense().sum().backward()

@@ -5,9 +5,9 @@ import torch
 
 from forced import forced
 from graph_builders import generator
-from lanczosnet.affinity.segments import segment_sum
 from lanczosnet.backends import determinism
 from lanczosnet.backends.determinism import sum_of_pieces
+from lanczosnet.backends.segments import segment_sum
 
 SEGMENT = torch.tensor([2, 0, 2, 2, 0, 4, 2])  # 1 and 3 have no node
 

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
-from lanczosnet.layers.blocks import Padding, formed_operators
+from lanczosnet.affinity import Padding
+from lanczosnet.batching.formed import formed_layers, layer_matrices
 
 
 def parts(sizes: tuple[int, ...], device: str = "cpu") -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -19,7 +20,7 @@ def parts(sizes: tuple[int, ...], device: str = "cpu") -> tuple[Tensor, Tensor, 
 
 def test_terms_are_powers_then_long_scales_then_types() -> None:
     vectors, response, short, typed = parts((2, 5, 3, 2, 4, 1, 2))
-    formed = formed_operators(vectors, response, short, typed, Padding(2, 5))
+    formed = formed_layers(layer_matrices(vectors, response, short, typed), Padding(2, 5))
     assert len(formed) == 2
     for layer, operators in enumerate(formed):
         terms = operators.matrix.movedim(2, 1)  # [graph, term, node, node]
@@ -39,8 +40,7 @@ def compare_operators(device: str = "cpu") -> None:
         found = LayerMatrices.apply(vectors, response, short, typed)
         exact = [part.detach().cpu().double() for part in (vectors, response, short, typed)]
         exact[1].requires_grad_()
-        formed = formed_operators(*exact, Padding(sizes[0], sizes[1]))
-        expected = torch.stack([operators.matrix for operators in formed], 1)
+        expected = layer_matrices(*exact)
         torch.testing.assert_close(found.cpu(), expected.float(), rtol=1e-4, atol=1e-4)
         grad = torch.randn(found.shape, generator=generator(1))
         found.backward(grad.to(device))

@@ -13,12 +13,13 @@ from typing import Annotated, Self
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import BlockLayout
-from lanczosnet.affinity.segments import index_within_segment
-from lanczosnet.baselines.base import EdgeInputs, state_type
+from lanczosnet.affinity import Padding
+from lanczosnet.backends.segments import index_within_segment
+from lanczosnet.baselines.base import EdgeBatch, state_type
 from lanczosnet.baselines.edge_types import Aggregation, side_by_side
 from lanczosnet.baselines.endpoint_messages import PackedNodes, Slots
-from lanczosnet.batching.padded import Blocks, ChannelInputs, node_blocks
+from lanczosnet.baselines.padded_operators import ChannelInputs, node_blocks
+from lanczosnet.batching.padded import PaddedBatch
 
 # Of the number of rows in a batch, beyond the mean: of QM8's batches of 64 molecules, 1 in 1,000 has more.
 DEVIATIONS = 4
@@ -57,10 +58,10 @@ class RowCounts:
 
 def capacity_for(counts: Tensor) -> tuple[int, ...]:
     """Rows of every channel where so many are needed at most, `[channel]`: more, so that the last row is free."""
-    return alike([ALIGNED_TO * (int(count) // ALIGNED_TO + 1) for count in counts.tolist()])
+    return merge_capacities([ALIGNED_TO * (int(count) // ALIGNED_TO + 1) for count in counts.tolist()])
 
 
-def alike(sizes: Sequence[int]) -> tuple[int, ...]:
+def merge_capacities(sizes: Sequence[int]) -> tuple[int, ...]:
     """Sizes grown to those of neighbours where that costs less than another product: equal ones share it."""
     best: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for end in range(1, len(sizes) + 1):
@@ -70,7 +71,7 @@ def alike(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class EdgeBlocks(Blocks):
+class EndpointBatch(PaddedBatch):
     """Graphs for messages along edges. A graph has its rows in slots from number 1 on, channel after channel.
 
     Slot 0 is empty in every graph, so that padding with zeros adds nothing.
@@ -93,7 +94,7 @@ class EdgeBlocks(Blocks):
     def gather_as(self, graphs: Tensor, shape: int) -> Self:
         return replace(self.gather(graphs, same_shape=True), is_usual=True)
 
-    def entered(self) -> ChannelInputs:
+    def inputs(self) -> ChannelInputs:
         most = self.all_counts.usual if self.is_usual else self.all_counts.most
         return ChannelInputs(self._packed(capacity_for(most(len(self)))))
 
@@ -134,7 +135,7 @@ class EdgeBlocks(Blocks):
         return (shift.gather(1, self.channel) + _numbers(num_slots, shift)).clamp(max=num_rows - 1)
 
 
-def edge_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregation) -> EdgeBlocks:
+def padded_endpoints(inputs: EdgeBatch, padding: Padding, aggregation: Aggregation) -> EndpointBatch:
     num_channels, num_nodes = len(inputs.channels), len(inputs.x)
     num_ends = num_nodes * num_channels
     source, target = side_by_side(inputs.channels).edge_index  # node x C + channel
@@ -156,12 +157,12 @@ def edge_blocks(inputs: EdgeInputs, layout: BlockLayout, aggregation: Aggregatio
     def met(values: Tensor, owner: Tensor) -> Tensor:
         return by_graph(in_slots(values, owner, num_ends)[end])
 
-    return EdgeBlocks(
-        **node_blocks(inputs.x, layout, degree.dtype),
+    return EndpointBatch(
+        **node_blocks(inputs.x, padding, degree.dtype),
         counts=counts,
         channel=by_graph(channel, num_channels),
-        node=by_graph(layout.place[node]),
-        own=layout.pad(slot.view(num_nodes, num_channels)),
+        node=by_graph(padding.place[node]),
+        own=padding.pad(slot.view(num_nodes, num_channels)),
         senders=met(slot[source], target),
         sender_weight=met(weight, target),
         receivers=met(slot[target], source),

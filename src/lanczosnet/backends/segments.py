@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from lanczosnet.backends import operation
+from lanczosnet.backends.registry import operation
 
 
 @operation

@@ -1,0 +1,114 @@
+"""Small graphs or components as padded blocks: where nodes stand, and the blocks of a sparse operator."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity.operator import DenseOperator
+from lanczosnet.affinity.sparse_operator import SparseOperator
+from lanczosnet.backends.segments import index_within_segment
+
+
+class SignalLayout(Protocol):
+    """How signals stand in blocks."""
+
+    def pad(self, signal: Tensor) -> Tensor: ...
+
+    def unpad(self, blocks: Tensor) -> Tensor: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Padding:
+    """Where the rows of a signal stand in blocks of `width` places; all other places are padding.
+
+    Args:
+        num_blocks: graphs or components.
+        width: places of a block.
+        rows: the place of every row among all blocks' places, `[row]`; None where there is a row for every place.
+        node: which nodes have a row, `[row]`; None where all have one.
+        num_nodes: nodes, with and without a row.
+        size: nodes of every block, `[block]`.
+    """
+
+    num_blocks: int
+    width: int
+    rows: Tensor | None = None
+    node: Tensor | None = None
+    num_nodes: int = 0
+    size: Tensor | None = None
+
+    def pad(self, signal: Tensor) -> Tensor:
+        """`[node, ...]` -> `[block, place, ...]`, zero on padding."""
+        signal = signal if self.node is None else signal.index_select(0, self.node)
+        if self.rows is not None:
+            places = signal.new_zeros(self.num_blocks * self.width, *signal.shape[1:])
+            signal = places.index_copy(0, self.rows, signal)
+        return signal.unflatten(0, (self.num_blocks, self.width))
+
+    def unpad(self, blocks: Tensor) -> Tensor:
+        """`[block, place, ...]` -> `[node, ...]`, zero on nodes without a row."""
+        signal = blocks.flatten(0, 1)
+        signal = signal if self.rows is None else signal.index_select(0, self.rows)
+        if self.node is None:
+            return signal
+        return signal.new_zeros(self.num_nodes, *signal.shape[1:]).index_copy(0, self.node, signal)
+
+    @property
+    def place(self) -> Tensor:
+        """Of every row in its block, `[row]`."""
+        assert self.rows is not None
+        return self.rows % max(self.width, 1)
+
+    @property
+    def mask(self) -> Tensor:
+        """Which places are not padding, `[block, place]`."""
+        assert self.size is not None
+        return torch.arange(self.width, device=self.size.device) < self.size.unsqueeze(1)
+
+
+def padding_of(segment: Tensor, num_segments: int, keep: Tensor | None = None) -> Padding:
+    """One block per segment, in order; only those that `keep` `[segment]` marks, where given."""
+    place, size = index_within_segment(segment, num_segments)
+    node, block = None, segment
+    if keep is not None:
+        node = keep[segment].nonzero().squeeze(1)
+        block, place, size = (keep.cumsum(0) - 1)[segment[node]], place[node], size[keep]
+    width = int(size.max()) if len(size) else 0
+    return Padding(len(size), width, block * width + place, node, len(segment), size)
+
+
+class BlockEntries(NamedTuple):
+    """Which stored entries of a sparse operator lie in blocks, and where; the same for all values."""
+
+    entry: Tensor | None  # [M]; None for all entries
+    block: Tensor  # [M]
+    row: Tensor  # [M]
+    column: Tensor  # [M]
+
+
+def block_entries(operator: SparseOperator, padding: Padding) -> BlockEntries:
+    assert padding.rows is not None
+    row, column = operator.row.long(), operator.column.long()
+    entry, place = None, padding.rows
+    if padding.node is not None:
+        place = torch.full((padding.num_nodes,), -1, device=operator.device).index_copy(0, padding.node, padding.rows)
+        entry = ((place[row] >= 0) & (place[column] >= 0)).nonzero().squeeze(1)
+        row, column = row[entry], column[entry]
+    row, column = place[row], place[column]
+    width = max(padding.width, 1)
+    return BlockEntries(entry, row // width, row % width, column % width)
+
+
+def dense_blocks(operator: SparseOperator, padding: Padding, entries: BlockEntries | None = None) -> DenseOperator:
+    """The operator's diagonal blocks as a padded dense batch; gradients reach the entries.
+
+    `entries`, where at hand, saves finding out which of the operator's entries they are.
+    """
+    entry, block, row, column = block_entries(operator, padding) if entries is None else entries
+    values = operator.values if entry is None else operator.values.index_select(0, entry)
+    matrix = values.new_zeros(padding.num_blocks, padding.width, padding.width)
+    # Added, not put: a stored zero between two blocks must not replace an entry of the first.
+    matrix = matrix.index_put((block, row, column), values, accumulate=True)
+    return DenseOperator(matrix, mask=padding.mask, symmetric=operator.symmetric)
