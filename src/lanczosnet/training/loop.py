@@ -126,7 +126,7 @@ class _EpochLoop:
     ) -> None:
         begin = perf_counter()
         for trial in trials:
-            trial.model.to(fabric.device)
+            fabric._precision.convert_module(trial.model.to(fabric.device))  # first: data are prepared in its type
         loader = loader_for(trials[0].model, data, fabric.device, recipe.views)
         self.trials, self.fabric, self.on_epoch, self.on_end = trials, fabric, on_epoch, on_end
         self.trainers = [Trainer(t.model, loader, t.split, t.task, recipe, t.seed, fabric) for t in trials]

@@ -18,6 +18,7 @@ from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
 from lanczosnet.training.engine.loaders import Loader, Share, Step
+from lanczosnet.training.engine.precision import OpaqueInputs, opaque
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.schedule import StepHyperparameters, consistency_weight, learning_rate, mixed_seed
@@ -45,7 +46,7 @@ class Trainer:
         val = loader.reordered(split.val, self.evaluation_batch_size)  # no metric depends on their order
         self.val, self.val_shapes = val.to(fabric.device), loader.shapes(val, self.evaluation_batch_size)
         self.may_capture = can_capture(loader, fabric)
-        self.module = fabric.setup_module(model)  # first: it may change the type of all weights
+        self.module = fabric.setup_module(OpaqueInputs(model))
         optimizer = _optimizer(model, recipe, fabric.device, capturable=self.may_capture)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
         self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()))
@@ -138,9 +139,14 @@ class Trainer:
             self.fabric.clip_gradients(self.module, self.optimizer, max_norm=max_norm, error_if_nonfinite=False)
         self.optimizer.step()
 
+    def output(self, step: Step) -> Tensor:
+        """What the network makes of a step's inputs."""
+        output: Tensor = self.module(opaque(step.inputs))
+        return output
+
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
         """The mean over the known targets of the whole batch; processes average their gradients, hence the factor."""
-        passes = [self.module(step.inputs) for _ in range(self.recipe.views // step.copies)]
+        passes = [self.output(step) for _ in range(self.recipe.views // step.copies)]
         views = [view for output in passes for view in output.chunk(step.copies)] if step.copies > 1 else passes
         if len(views) == 1 and step.batch_y is step.y and not self.recipe.consistency:
             return self.task.mean_loss(_rows(views[0], step.rows), step.y)
@@ -163,7 +169,7 @@ class Trainer:
         self.module.eval()
         with _weights_of(self.state):
             steps = self.loader.steps(items, self.evaluation_batch_size, shapes=shapes)
-            pairs = [(_rows(self.module(step.inputs), step.rows), step.y) for step in steps]
+            pairs = [(_rows(self.output(step), step.rows), step.y) for step in steps]
         return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
 
     def next_order(self) -> Tensor:

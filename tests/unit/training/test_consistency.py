@@ -141,7 +141,7 @@ def test_the_loss_is_the_views_mean_and_a_weighted_disagreement():
     step = trainer.loader.step(trainer.split.train)
     once = trainer_of().loss(step)
     torch.testing.assert_close(trainer.loss(step), once)  # without dropout the views are one
-    output = trainer.module(step.inputs)
+    output = trainer.output(step)
     apart = disagreement(trainer.task, [output], step.batch_y, trainer.recipe)
     torch.testing.assert_close(trainer.loss(step, 0.5), once + 0.5 * apart)
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.engine.devices import exact_matmul
+from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -83,6 +84,7 @@ def loader_for(model: nn.Module, data: Data | PackedGraphs, device: torch.device
 
     `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
     """
+    data = in_precision_of(model, data)
     with exact_matmul():
         if isinstance(data, PackedGraphs):
             return GraphLoader(model, data, device)

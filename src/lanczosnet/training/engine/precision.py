@@ -1,0 +1,48 @@
+"""Data in the precision of a network's weights.
+
+Fabric converts the tensors that it finds in tuples and dictionaries. A prepared graph is neither: it is made in the
+right type, and reaches the network as it is.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from lanczosnet.graphs import PackedGraphs
+
+
+def opaque(inputs: Any) -> Callable[[], Any]:
+    """What Fabric does not look into."""
+    return lambda: inputs
+
+
+class OpaqueInputs(nn.Module):
+    """A network for `opaque` inputs."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, content: Callable[[], Any]) -> Tensor:
+        return self.network(content())
+
+
+def in_precision_of(model: nn.Module, data: Data | PackedGraphs) -> Data | PackedGraphs:
+    """The data as they are, or with features and weights of 64 bits where the network's weights have them."""
+    if next((parameter.dtype for parameter in model.parameters()), None) != torch.float64:
+        return data
+    if isinstance(data, PackedGraphs):
+        return replace(data, node=_doubled(data.node), edge=_doubled(data.edge))
+    changed = copy(data)
+    for key, value in _doubled({key: data.get(key) for key in ("x", "edge_weight") if key in data}).items():
+        changed[key] = value
+    return changed
+
+
+def _doubled(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value.double() if value.is_floating_point() else value for key, value in tensors.items()}
