@@ -6,7 +6,7 @@ from torch import Tensor
 
 from graph_builders import generator
 from interpreted import call_interpreted, needs_triton
-from lanczosnet.training.tasks import Regression, _mean_of_known
+from lanczosnet.training.tasks import Regression, mean_of_known
 
 NAN = float("nan")
 
@@ -27,7 +27,7 @@ def compare_losses(device: str = "cpu") -> None:
             output = torch.randn(y.shape, generator=generator(1)).to(device).requires_grad_()
             constants = task._mean(output), task._deviation(output), task._weight(output)
             found = MeanLoss.apply(output, y, *constants, loss == "mse")
-            expected = _mean_of_known(task, output, y)
+            expected = mean_of_known(task, output, y)
             torch.testing.assert_close(found, expected)
             gradients = (torch.autograd.grad(3.0 * value, output)[0] for value in (found, expected))
             torch.testing.assert_close(*gradients)
@@ -65,4 +65,4 @@ def test_the_kernel_of_a_loss_is_plain_pytorch_on_a_gpu() -> None:
     task = Regression("graph", ("a", "b", "c"), (0.0,) * 3, (1.0,) * 3)
     y = some_targets(5, "cuda")
     output = torch.zeros_like(y)
-    torch.testing.assert_close(task.mean_loss(output, y), _mean_of_known(task, output, y))
+    torch.testing.assert_close(task.mean_loss(output, y), mean_of_known(task, output, y))
