@@ -36,34 +36,38 @@ def connected_components(operator: SparseOperator) -> tuple[Tensor, int]:
 
 def subgraph(operator: SparseOperator, node: Tensor) -> SparseOperator:
     """The operator on some nodes, in rising order, without the entries that leave them."""
-    place = torch.full((operator.num_nodes,), -1, device=operator.device)
-    place[node] = torch.arange(len(node), device=operator.device)
+    place = torch.full((operator.num_nodes,), -1, device=operator.device, dtype=operator.column.dtype)
+    place[node] = torch.arange(len(node), device=operator.device, dtype=place.dtype)
     row, entry = row_entries(operator, node)
-    row, column = place[row], place[operator.column[entry].long()]
+    row, column, values = place[row], place[operator.column[entry]], operator.values[entry]
     is_inside = column >= 0
-    row, column, entry = row[is_inside], column[is_inside], entry[is_inside]
+    if not bool(is_inside.all()):  # a stored zero may lead elsewhere
+        row, column, values = row[is_inside], column[is_inside], values[is_inside]
     return SparseOperator(
         row_pointers(torch.bincount(row, minlength=len(node))).to(operator.row_pointer.dtype),
-        column.to(operator.column.dtype),
-        operator.values[entry],
+        column,
+        values,
         diagonal_position=(row == column).nonzero().squeeze(1),
         symmetric=operator.symmetric,
     )
 
 
 def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The stored entries of some rows: the row of each, and its position."""
+    """The stored entries of some rows, which rise: the row of each, and its position."""
     first = operator.row_pointer.index_select(0, rows)
     count = operator.row_pointer.index_select(0, rows + 1) - first
     total = int(count.sum())
+    if total == len(operator.values):  # all rows
+        return operator.row, torch.arange(total, device=rows.device)
     offset = (first - (count.cumsum(0) - count)).repeat_interleave(count, output_size=total)
-    return rows.repeat_interleave(count, output_size=total), torch.arange(total, device=rows.device) + offset
+    row = rows.to(operator.column.dtype).repeat_interleave(count, output_size=total)
+    return row, offset.add_(torch.arange(total, device=rows.device))
 
 
 def _joined(least: Tensor, operator: SparseOperator, row: Tensor, entry: Tensor) -> Tensor:
     """`least` once these entries join their row and column."""
     # A stored zero is no edge.
-    column = torch.where(operator.values.detach()[entry] != 0, operator.column[entry].long(), row)
+    column = torch.where(operator.values.detach()[entry] != 0, operator.column[entry], row.to(operator.column.dtype))
     left, right = least.index_select(0, row), least.index_select(0, column)
     while True:
         is_apart = left != right

@@ -9,7 +9,7 @@ from lanczosnet.affinity import SparseOperator
 from lanczosnet.affinity.components import subgraph
 from lanczosnet.affinity.segments import row_pointers
 from lanczosnet.krylov.iteration import Breakdown, unit
-from lanczosnet.krylov.lanczos import in_full_precision
+from lanczosnet.krylov.lanczos import check_symmetric, in_full_precision
 from lanczosnet.krylov.ritz import RitzPairs
 from lanczosnet.krylov.setup import prepare
 from lanczosnet.krylov.space import FEW_PAIRS, SMALL_GRAPH, KrylovSpace
@@ -69,6 +69,7 @@ def parts(operator: SparseOperator, start: Tensor, segment: Tensor, size: Tensor
 
 def krylov_space(operator: SparseOperator, start: Tensor, num_steps: int, capacity: int) -> KrylovSpace:
     """Of one component, in the type that so many steps need."""
+    check_symmetric(operator)
     setup = prepare(operator, start, num_steps, None, None, validate=False)
     breakdown = setup.breakdown
     if not bool(start.all()):  # the largest entry may be another component's
