@@ -51,7 +51,7 @@ def float32_state(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> b
 
 
 def long_float32_sum(basis: Tensor, vector: Tensor) -> bool:
-    return vector.dim() == 1 and vector.dtype != torch.float64 and len(vector) > LONGEST_FLOAT32_SUM
+    return vector.dtype != torch.float64 and len(vector) > LONGEST_FLOAT32_SUM
 
 
 def small_sparse_graph(operator: Any, start: Tensor, num_steps: int, inner: Any, *others: Any, **options: Any) -> bool:

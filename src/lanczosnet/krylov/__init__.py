@@ -2,6 +2,7 @@
 
 from lanczosnet.krylov import start
 from lanczosnet.krylov.arnoldi import HessenbergDecomposition, arnoldi
+from lanczosnet.krylov.auto import AutoRitzPairs, auto_ritz_pairs
 from lanczosnet.krylov.chebyshev import chebyshev_block
 from lanczosnet.krylov.components import component_ritz_pairs
 from lanczosnet.krylov.error import ErrorBound, approximation_error, error_bound
@@ -10,6 +11,7 @@ from lanczosnet.krylov.lanczos import Tridiagonalization, lanczos
 from lanczosnet.krylov.ritz import RitzPairs, leading, matrix_powers, ritz, tridiagonal_matrix
 
 __all__ = [
+    "AutoRitzPairs",
     "ErrorBound",
     "HessenbergDecomposition",
     "Powers",
@@ -17,6 +19,7 @@ __all__ = [
     "Tridiagonalization",
     "approximation_error",
     "arnoldi",
+    "auto_ritz_pairs",
     "chebyshev_block",
     "component_ritz_pairs",
     "error_bound",

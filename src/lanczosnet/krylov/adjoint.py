@@ -15,6 +15,7 @@ from lanczosnet.backends import operation
 from lanczosnet.backends.autograd import first_order
 from lanczosnet.krylov.inner_product import InnerProduct
 from lanczosnet.krylov.iteration import Breakdown, FreshVector, PreallocatedBasis, inverse, iterate
+from lanczosnet.krylov.space import has_long_basis, iterate_in_batches
 
 
 class LanczosWithAdjoint(torch.autograd.Function):
@@ -80,6 +81,8 @@ def lanczos_iteration(
     reorthogonalize: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """num_steps + 1 Lanczos vectors `[..., step, node]`, gamma, beta and steps, zero after a breakdown; no gradient."""
+    if reorthogonalize and fresh_vector is None and has_long_basis(start, num_steps, inner):
+        return iterate_in_batches(operator.product, start, num_steps, inner, breakdown)
     basis = PreallocatedBasis(start, num_steps + 1)
     options = {"breakdown": breakdown, "fresh_vector": fresh_vector, "reorthogonalize": reorthogonalize}
     found = iterate(operator.product, start, num_steps, inner, basis, **options)  # type: ignore[arg-type]

@@ -7,10 +7,11 @@ by one therefore approximates far more of S (Cora: 78 components, Citeseer: 438)
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import SparseOperator, connected_components, dense_blocks, padding_of
+from lanczosnet.affinity import SparseOperator, connected_components
 from lanczosnet.krylov import start as start_vectors
-from lanczosnet.krylov.lanczos import lanczos
-from lanczosnet.krylov.ritz import RitzPairs, checked_search_steps, eigh_of_leading, leading, ritz
+from lanczosnet.krylov.large_components import large_components, large_ritz_pairs
+from lanczosnet.krylov.ritz import RitzPairs, checked_search_steps
+from lanczosnet.krylov.small_components import rest_of, small_ritz_pairs
 
 
 def component_ritz_pairs(
@@ -26,8 +27,11 @@ def component_ritz_pairs(
 
     Larger components get those of `num_pairs` Lanczos steps from `start` (ones where absent). Not differentiable.
     `exact_up_to` is another bound for the former, at most `num_pairs`; with 0 Lanczos is run on all components.
-    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept. `components`, where
-    at hand, are those of `connected_components`.
+    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept.
+    `components` are those of `connected_components`, where they are known.
+
+    Large components (`large_components`) are iterated one by one. A search in one of them restarts whenever it holds
+    twice `num_pairs` vectors, from the best of them.
     """
     if num_pairs < 1:
         raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
@@ -40,22 +44,18 @@ def component_ritz_pairs(
         size = torch.bincount(segment, minlength=count)
         is_small = size <= exact_up_to
         start = start_vectors.ones(operator) if start is None else start
-        _check_start(start, segment, ~is_small)
-        # A zero start vector leaves the small components out of the iteration.
-        large = leading(ritz(lanczos(operator, start * ~is_small[segment], search_steps, segment=segment)), num_pairs)
-        values, vectors = large.values, large.vectors
-        if bool(is_small.any()):
-            blocks = padding_of(segment, count, keep=is_small)
-            matrices = dense_blocks(operator, blocks).dense().double()
-            eigenvalues, eigenvectors = eigh_of_leading(matrices, size[is_small])
-            values[is_small, : blocks.width] = eigenvalues.to(values.dtype)
-            vectors[:, : blocks.width] += blocks.unpad(
-                eigenvectors.to(vectors.dtype)
-            )  # both are zero on the other's nodes
-        return RitzPairs(values, vectors, torch.where(is_small, size, large.rank), segment)
+        check_start(start, segment, ~is_small)
+        is_large = large_components(size, num_pairs) & ~is_small
+        if bool(is_large.any()):
+            pairs = large_ritz_pairs(operator, start, segment, size, is_large, num_pairs, search_steps)
+            rest = rest_of(operator, start, segment, is_large)
+            if rest is not None:
+                rest.write(rest.pairs(num_pairs, exact_up_to, search_steps), pairs)
+            return pairs
+        return small_ritz_pairs(operator, start, segment, [is_small], num_pairs, search_steps)
 
 
-def _check_start(start: Tensor, segment: Tensor, is_large: Tensor) -> None:
+def check_start(start: Tensor, segment: Tensor, is_large: Tensor) -> None:
     """A component on which it is zero would have no pairs at all."""
     if start.shape != segment.shape:
         raise ValueError(f"the start vector must have shape {tuple(segment.shape)}, but has {tuple(start.shape)}")

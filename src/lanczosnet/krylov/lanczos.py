@@ -49,9 +49,10 @@ def lanczos(
         start: `[..., node]`, any length but zero; ones where absent (see `lanczosnet.krylov.start`). Of several graphs,
             those where it is zero are left out.
         num_steps: K; graphs with a smaller Krylov space are padded.
-        reorthogonalize: two-pass Gram-Schmidt against all earlier vectors; False is the paper's three-term recurrence,
-            which loses orthogonality as soon as a Ritz pair converges (its gradient is autograd's, but for batches of
-            small dense graphs on a GPU, which have a hand-written one).
+        reorthogonalize: two-pass Gram-Schmidt against all earlier vectors, in batches where one large graph takes
+            hundreds of steps (see `lanczosnet.krylov.space`); False is the paper's three-term recurrence, which loses
+            orthogonality as soon as a Ritz pair converges (its gradient is autograd's, but for batches of small dense
+            graphs on a GPU, which have a hand-written one).
         on_breakdown: what follows when the Krylov space is exhausted before K: "pad" with zeros (S Q = Q T is then
             exact), or "restart" with a fresh orthogonal vector (Q T Q^T = S is then exact once K reaches the node
             count). A restarted basis has no derivative; asking for one raises.
@@ -71,8 +72,7 @@ def lanczos(
         raise ValueError(f"on_breakdown must be 'pad' or 'restart', not {on_breakdown!r}")
     if gradient not in ("adjoint", "autograd"):
         raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
-    if isinstance(operator, Operator) and not operator.symmetric:
-        raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
+    check_symmetric(operator)
     with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)
         fresh_vector = _fresh_vectors(setup, generator) if on_breakdown == "restart" else None
@@ -86,6 +86,11 @@ def lanczos(
     diagonal, off_diagonal, steps = coefficients
     dtype = setup.dtype
     return Tridiagonalization(basis.mT.to(dtype), diagonal.to(dtype), off_diagonal.to(dtype), steps, setup.segment)
+
+
+def check_symmetric(operator: Operator | Callable[[Tensor], Tensor]) -> None:
+    if isinstance(operator, Operator) and not operator.symmetric:
+        raise ValueError("lanczos needs a symmetric operator: use normalized(...) for S, or arnoldi for this one")
 
 
 @contextmanager

@@ -46,10 +46,16 @@ class AddRitzPairs(BaseTransform):
     def forward(self, data: Data) -> Data:
         S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
         assert isinstance(S, SparseOperator)
-        component, num_components = components = connected_components(S)
+        component, num_components = connected_components(S)
         first_vector = self._start_vector(data, S)
-        bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
-        pairs = component_ritz_pairs(S, self.num_steps, first_vector, components=components, **bounds)
+        pairs = component_ritz_pairs(
+            S,
+            self.num_steps,
+            first_vector,
+            exact_up_to=self.exact_up_to,
+            search_steps=self.search_steps,
+            components=(component, num_components),
+        )
         nodes = torch.arange(S.num_nodes, device=S.device)
         first = torch.full((num_components,), S.num_nodes, device=S.device)
         first = first.scatter_reduce(0, component, nodes, "amin")
