@@ -76,10 +76,7 @@ class Selection:
         return grid.with_options(self.options, self.data_options, precision)
 
     def layout(self, recipe: str) -> "Layout":
-        from lanczosnet.experiments.tables import citation, molecules
-
-        make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
-        return make[self.table](recipe)
+        return layout_of(self.table, recipe)
 
     def pick(self, lines: "list[Line]") -> "list[Line]":
         """Those of the lines that are of this part of the table; what was not named is not asked for."""
@@ -113,6 +110,14 @@ class Selection:
                 raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
         if self.recipe is not None:
             check_name(self.recipe)
+
+
+def layout_of(table: str, recipe: str) -> "Layout":
+    """A table without its numbers."""
+    from lanczosnet.experiments.tables import citation, molecules
+
+    make = {"citation": citation.layout, "qm8": molecules.qm8_layout, "ablation": molecules.ablation_layout}
+    return make[table](recipe)
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:

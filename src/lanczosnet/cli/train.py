@@ -21,6 +21,7 @@ from lanczosnet.cli.options import (
     read_settings,
 )
 from lanczosnet.cli.printing import print_facts
+from lanczosnet.cli.report import PAGE, leave_model_page
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -94,12 +95,15 @@ def train(
         with _told_how_to_resume():
             where = {"device": device, "precision": precision, "any_order": any_order, "data_dir": data_dir}
             _train_seeds(prepared, seeds, folder, as_json, **where, **how)
+        for each in folders:
+            leave_model_page(each, data_dir=data_dir)
         return
     fabric = fabric_for(device, precision, any_order=any_order)
     with _told_how_to_resume():
         fitted = _fitted(prepared, folder, fabric, quiet=as_json, tensorboard=tensorboard, **how)
     if fabric.is_global_zero:
         _show(plan, folder, fitted, as_json)
+        leave_model_page(folder, data_dir=data_dir, device=fabric.device)
 
 
 def _fitted(
@@ -160,7 +164,7 @@ def clear(folder: Path) -> None:
     from lanczosnet.training.job import CHECKPOINT, METRICS
     from lanczosnet.training.serialization import CONFIG, WEIGHTS
 
-    for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT):
+    for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT, PAGE):
         (folder / name).unlink(missing_ok=True)
 
 
