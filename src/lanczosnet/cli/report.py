@@ -87,14 +87,11 @@ def _tables_of(source: Path) -> "Iterator[ShownTable]":
     if not lines:
         raise ValueError(f"{source} is no model directory, and there are no result lines in it")
 
-    def kind(line: dict[str, Any]) -> tuple[str, str]:
-        return line["table"], line["recipe"]
+    def kind(line: dict[str, Any]) -> tuple[int, str]:
+        return list(TABLES).index(line["table"]), line["recipe"]
 
-    order = list(TABLES)
-    for (table, recipe), held in groupby(
-        sorted(lines, key=lambda line: (order.index(line["table"]), *kind(line))), kind
-    ):
-        yield _shown(table, recipe, list(held), source.name)
+    for (place, recipe), held in groupby(sorted(lines, key=kind), kind):
+        yield _shown(list(TABLES)[place], recipe, list(held), source.name)
 
 
 def _shown(name: str, recipe: str, lines: list[dict[str, Any]], source: str) -> "ShownTable":

@@ -48,9 +48,9 @@ class Chart:
 
 @dataclass(frozen=True)
 class Charts:
-    """Figures side by side or, where they have a label, one of them at a time."""
+    """Figures side by side. Of several sets one is shown at a time; the label says what they are sets of."""
 
-    charts: Sequence[Chart]
+    sets: Mapping[str, Sequence[Chart]]
     label: str = ""
     name: str = ""  # for tables that highlight its curves
     kind: ClassVar = "charts"

@@ -7,11 +7,12 @@ import numpy as np
 
 from lanczosnet.report.blocks import Chart
 from lanczosnet.report.charts import axis, chart, color, diagonal, line, plain, points, thinned
-from lanczosnet.report.numbers import number
+from lanczosnet.report.numbers import number, shortened
 
 MOST_CURVES = 12  # classes with a ROC curve of their own
 MOST_CLASSES = 60  # of a confusion matrix with numbers and names
 BINS = 10
+SHARES = [-0.02, 1.02]  # of an axis
 PART_NAMES = {"train": "training", "val": "validation", "test": "test", "none": "in no part"}
 
 
@@ -33,7 +34,7 @@ def _learning(title: str, x: Sequence[int], curves: Sequence[tuple[str, list[Any
     return chart(title, alt, traces, axis("epoch"), axis(title, type=scale), shapes=shapes)
 
 
-def parity_chart(name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:
+def parity_chart(title: str, name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:
     """Predictions over targets, `{part: (targets, predictions)}`."""
     both = np.concatenate([np.concatenate(pair) for pair in parts.values()])
     traces = [diagonal(float(both.min()), float(both.max()))]
@@ -43,10 +44,10 @@ def parity_chart(name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.
     y, value = list(parts.values())[-1]
     alt = f"Predictions of {name} over targets, {_counted(len(y))}: correlation {number(_correlation(y, value))}."
     axes = axis(f"target{unit}"), axis(f"prediction{unit}")
-    return chart(name, alt, traces, *axes)
+    return chart(title, alt, traces, *axes)
 
 
-def residual_chart(name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:
+def residual_chart(title: str, name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:
     """Prediction less target, as histograms."""
     errors = {part: value - y for part, (y, value) in parts.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(errors.values())), 40)
@@ -60,10 +61,10 @@ def residual_chart(name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, n
     spread = f"mean {number(float(last.mean()))}, deviation {number(float(last.std()))}"
     alt = f"Histogram of prediction less target of {name}, {len(last):,} items: {spread}."
     axes = axis(f"prediction less target{unit}"), axis("share of items", tickformat=".0%")
-    return chart(name, alt, traces, *axes, barmode="overlay", bargap=0)
+    return chart(title, alt, traces, *axes, barmode="overlay", bargap=0)
 
 
-def group_means_chart(name: str, unit: str, y: np.ndarray, value: np.ndarray) -> Chart:
+def group_means_chart(title: str, name: str, unit: str, y: np.ndarray, value: np.ndarray) -> Chart:
     """Calibration of numbers: mean targets of equal groups, ordered by their prediction."""
     groups = np.array_split(np.argsort(value, kind="stable"), min(BINS, len(y)))
     x, means = ([float(column[group].mean()) for group in groups] for column in (value, y))
@@ -73,10 +74,10 @@ def group_means_chart(name: str, unit: str, y: np.ndarray, value: np.ndarray) ->
         f"Mean target over mean prediction of {name} in {len(x)} equal groups. They differ by at most {number(worst)}."
     )
     axes = axis(f"mean prediction{unit}"), axis(f"mean target{unit}")
-    return chart(name, alt, traces, *axes, showlegend=False)
+    return chart(title, alt, traces, *axes, showlegend=False)
 
 
-def confusion_chart(name: str, classes: Sequence[str], y: np.ndarray, value: np.ndarray) -> Chart:
+def confusion_chart(title: str, name: str, classes: Sequence[str], y: np.ndarray, value: np.ndarray) -> Chart:
     """How often which class is taken for which, in shares of the true class."""
     size = len(classes)
     counts = np.zeros((size, size), dtype=int)
@@ -91,7 +92,7 @@ def confusion_chart(name: str, classes: Sequence[str], y: np.ndarray, value: np.
     ticks = {"type": "category"} if size <= MOST_CLASSES else {"type": "category", "showticklabels": False}
     right = int(np.trace(counts))
     alt = f"Confusion matrix of {name}: {right:,} of {len(y):,} items are on the diagonal.{_confused(classes, counts)}"
-    return chart(name, alt, [trace], axis("predicted", **ticks), axis("true", autorange="reversed", **ticks))
+    return chart(title, alt, [trace], axis("predicted", **ticks), axis("true", autorange="reversed", **ticks))
 
 
 def _confused(classes: Sequence[str], counts: np.ndarray) -> str:
@@ -103,50 +104,50 @@ def _confused(classes: Sequence[str], counts: np.ndarray) -> str:
     return f" Most often {classes[i]} is taken for {classes[j]}, {wrong[i, j]:,} times."
 
 
-def curve_charts(name: str, classes: Sequence[str], y: np.ndarray, table: np.ndarray) -> tuple[Chart, Chart]:
+def curve_charts(name: str, classes: Sequence[str], y: np.ndarray, table: np.ndarray) -> list[Chart]:
     """ROC and precision-recall curves of every class against the others."""
-    from sklearn.metrics import auc, average_precision_score, precision_recall_curve, roc_curve
+    codes = _frequent(y, len(classes))
+    if not codes:
+        return [Chart("ROC curves", f"All items have the same {name}, so that there are no curves.", {})]
+    count = f"{name}, {len(codes)} of {len(classes)} classes, each against the others"
+    return [_roc(count, classes, codes, y, table), _precision_recall(count, classes, codes, y, table)]
 
-    rocs: list[dict[str, Any]] = []
-    recalls: list[dict[str, Any]] = []
-    said = []
-    for code in _frequent(y, len(classes)):
-        is_here, score = y == code, table[:, code]
-        false, true, _ = roc_curve(is_here, score)
-        precision, recall, _ = precision_recall_curve(is_here, score)
-        area, mean = auc(false, true), average_precision_score(is_here, score)
-        label = classes[code]
-        rocs.append(_stepped(false, true, f"{label}, area {number(area, 3)}", len(rocs)))
-        recalls.append(_stepped(recall, precision, f"{label}, mean {number(mean, 3)}", len(recalls)))
-        said.append((area, mean))
-    areas, means = (number(float(np.mean(column)), 3) for column in zip(*said, strict=True))
-    count = f"{len(rocs)} of {len(classes)} classes, each against the others"
-    roc = chart(
-        name,
-        f"ROC curves of {name}, {count}: mean area {areas}.",
-        [diagonal(0, 1), *rocs],
-        axis("false positive rate", range=[-0.02, 1.02]),
-        axis("true positive rate", range=[-0.02, 1.02]),
-    )
-    recall = chart(
-        name,
-        f"Precision-recall curves of {name}, {count}: mean average precision {means}.",
-        recalls,
-        axis("recall", range=[-0.02, 1.02]),
-        axis("precision", range=[-0.02, 1.02]),
-    )
-    return roc, recall
+
+def _roc(name: str, classes: Sequence[str], codes: Sequence[int], y: np.ndarray, table: np.ndarray) -> Chart:
+    from sklearn.metrics import auc, roc_curve
+
+    traces, areas = [diagonal(0, 1)], []
+    for place, code in enumerate(codes):
+        false, true, _ = roc_curve(y == code, table[:, code])
+        areas.append(float(auc(false, true)))
+        label = f"{shortened(classes[code], 30)}, area {number(areas[-1], 3)}"
+        traces.append(_stepped(false, true, label, place))
+    alt = f"ROC curves of {name}: mean area {number(sum(areas) / len(areas), 3)}."
+    axes = axis("false positive rate", range=SHARES), axis("true positive rate", range=SHARES)
+    return chart("ROC curves", alt, traces, *axes)
+
+
+def _precision_recall(
+    name: str, classes: Sequence[str], codes: Sequence[int], y: np.ndarray, table: np.ndarray
+) -> Chart:
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    traces, means = [], []
+    for place, code in enumerate(codes):
+        precision, recall, _ = precision_recall_curve(y == code, table[:, code])
+        means.append(float(average_precision_score(y == code, table[:, code])))
+        traces.append(
+            _stepped(recall, precision, f"{shortened(classes[code], 30)}, mean {number(means[-1], 3)}", place)
+        )
+    alt = f"Precision-recall curves of {name}: mean average precision {number(sum(means) / len(means), 3)}."
+    return chart("Precision and recall", alt, traces, axis("recall", range=SHARES), axis("precision", range=SHARES))
 
 
 def _frequent(y: np.ndarray, size: int) -> list[int]:
-    """The most frequent classes that are there, and do not stand alone; in their order."""
+    """The most frequent classes that are there and do not stand alone, in their order; of two, the second."""
     counts = np.bincount(y, minlength=size)
     there = [int(code) for code in np.argsort(-counts, kind="stable") if 0 < counts[code] < len(y)]
-    if not there:
-        raise ValueError("all items are of one class, so that there are no curves")
-    if size == 2:
-        return [1]
-    return sorted(there[:MOST_CURVES])
+    return [1] if len(there) == size == 2 else sorted(there[:MOST_CURVES])
 
 
 def _stepped(x: np.ndarray, y: np.ndarray, name: str, place: int) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def _stepped(x: np.ndarray, y: np.ndarray, name: str, place: int) -> dict[str, A
     return line(x[kept], y[kept], name, place)
 
 
-def reliability_chart(name: str, y: np.ndarray, table: np.ndarray) -> Chart:
+def reliability_chart(title: str, name: str, y: np.ndarray, table: np.ndarray) -> Chart:
     """Calibration of classes: how often the likeliest is right, over the probability that it is given."""
     confidence, right = table.max(1), table.argmax(1) == y
     place = np.minimum((confidence * BINS).astype(int), BINS - 1)
@@ -165,8 +166,8 @@ def reliability_chart(name: str, y: np.ndarray, table: np.ndarray) -> Chart:
     more = {"customdata": counts, "hovertemplate": "said %{x:.3f}, right %{y:.3f}, %{customdata} items<extra></extra>"}
     traces = [diagonal(0, 1), points(x, shares, "groups", 0, mode="lines+markers", **more)]
     alt = f"How often the likeliest class of {name} is right over its probability. Expected calibration error "
-    axes = axis("probability of the likeliest class", range=[0, 1.02]), axis("share that is right", range=[0, 1.02])
-    return chart(name, f"{alt}{number(float(error), 3)}.", traces, *axes, showlegend=False)
+    axes = axis("probability of the likeliest class", range=SHARES), axis("share that is right", range=SHARES)
+    return chart(title, f"{alt}{number(float(error), 3)}.", traces, *axes, showlegend=False)
 
 
 def filter_chart(layer: Mapping[str, Any], ritz_values: np.ndarray) -> Chart:

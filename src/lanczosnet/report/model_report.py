@@ -83,7 +83,7 @@ def _overview(found: Found) -> list[Block]:
         "Training": f"recipe {training['recipe']}, seed {training['seed']}, {number(result['epochs'])} epochs, "
         f"best epoch {number(result['best_epoch'])} ({result['stopped']})",
     }
-    return [Facts(rows), _options("Options of the network", config["architecture"]["options"])]
+    return [Facts(rows)]
 
 
 def _options(caption: str, options: Mapping[str, Any]) -> DataTable:
@@ -108,20 +108,18 @@ def _metrics(found: Found) -> list[Block]:
 
 def _by_target(config: Mapping[str, Any]) -> DataTable:
     parts = config["result"]["by_target"]
-    units = units_of(config["task"])
-    rows = [
-        [TableCell(target, is_name=True), *(_value(values[target]) for values in parts.values()), TableCell(unit)]
-        for target, unit in zip(config["task"]["targets"], units, strict=True)
-    ]
-    metric = _metric(config)
-    return DataTable(f"{metric} of every target", ("target", *(PART_NAMES[part] for part in parts), "unit"), rows)
+    rows = []
+    for target, unit in zip(config["task"]["targets"], units_of(config["task"], " ({})"), strict=True):
+        cells = [_value(values[target]) for values in parts.values()]
+        rows.append([TableCell(f"{target}{unit}", is_name=True), *cells])
+    return DataTable(f"{_metric(config)} of every target", ("target", *(PART_NAMES[part] for part in parts)), rows)
 
 
 def _learning(found: Found) -> list[Block]:
     if not found["epochs"]:
         raise ValueError("no epoch was trained")
     best = found["config"]["result"]["best_epoch"]
-    return [Charts(learning_charts(found["epochs"], best, _metric(found["config"])))]
+    return [Charts({"": learning_charts(found["epochs"], best, _metric(found["config"]))})]
 
 
 def _ritz(found: Found) -> list[Block]:
@@ -130,7 +128,7 @@ def _ritz(found: Found) -> list[Block]:
     graphs = "the graph" if ritz["graphs"] == 1 else f"{ritz['graphs']:,} test graphs"
     return [
         Paragraph(f"Ritz values of {of}, for {graphs}. They approximate its eigenvalues, those near -1 and 1 best."),
-        Charts([ritz_chart(ritz["values"], ritz["graphs"])]),
+        Charts({"": [ritz_chart(ritz["values"], ritz["graphs"])]}),
     ]
 
 
@@ -140,17 +138,17 @@ def _filters(found: Found) -> list[Block]:
         return [Paragraph(f"{name} has no spectral filters. LanczosNet and AdaLanczosNet with long scales have.")]
     values = found.get("ritz_values", {}).get("values", np.empty(0))
     text = "What each layer makes of a Ritz value r: f(r) for every long scale s. The strokes mark the Ritz values."
-    return [Paragraph(text), Charts([filter_chart(layer, values) for layer in found["filters"]])]
+    return [Paragraph(text), Charts({"": [filter_chart(layer, values) for layer in found["filters"]]})]
 
 
 def _reproduce(found: Found) -> list[Block]:
     config = found["config"]
-    versions = {name.capitalize(): version for name, version in config["versions"].items()}
-    hashes = {"Split": config["split"]["hash"], "Targets": config["data"]["targets"], "Weights": config["weights"]}
+    versions = ", ".join(f"{name} {version}" for name, version in config["versions"].items())
+    hashes = {"split": config["split"]["hash"], "targets": config["data"]["targets"], "weights": config["weights"]}
     return [
         Code(found.get("command", "")),
-        Facts({"Versions": ", ".join(f"{name} {version}" for name, version in versions.items())}),
-        Facts({f"Hash of {name.lower()}": digest for name, digest in hashes.items()}),
+        Facts({"Versions": versions} | {f"Hash of {name}": digest for name, digest in hashes.items()}),
+        _options("Options of the network", config["architecture"]["options"]),
         _options("Settings of the recipe", config["training"]["settings"]),
     ]
 

@@ -27,71 +27,65 @@ CARDS = 6  # best predictions, and worst ones
 
 
 def prediction_blocks(found: Found) -> list[Block]:
-    table, task = found["predictions"], found["config"]["task"]
-    blocks: list[Block] = [Paragraph(_how_many(table))]
-    per_target: list[tuple[Chart, ...]]
-    titles: tuple[str, ...]
-    if task["kind"] == "regression":
-        units = units_of(task, " ({})")
-        per_target = [
-            (parity_chart(name, unit, parts), residual_chart(name, unit, parts))
-            for (name, parts), unit in zip(_by_part(found), units, strict=False)
-            if parts
-        ]
-        titles = ("Predictions over targets", "Residuals")
-    else:
-        per_target = [
-            (confusion_chart(name, classes, y, value), *_curves(name, classes, y, probabilities))
-            for name, classes, y, value, probabilities in _classified(found)
-        ]
-        titles = ("Confusion matrix", "ROC curves", "Precision and recall")
-    if not per_target:
-        raise ValueError("no item outside the training part has a target")
-    return [*blocks, *_chosen(titles, per_target)]
-
-
-def _curves(name: str, classes: Sequence[str], y: np.ndarray, probabilities: np.ndarray) -> tuple[Chart, ...]:
-    try:
-        return curve_charts(name, classes, y, probabilities)
-    except ValueError as error:  # one class alone
-        nothing = Chart(name, f"No curve: {error}.", {"data": [], "layout": {}})
-        return nothing, nothing
-
-
-def _chosen(titles: Sequence[str], per_target: Sequence[Sequence[Chart]]) -> list[Block]:
-    """For one target the figures side by side, for many one target at a time."""
-    if len(per_target) == 1:
-        charts = [Chart(title, c.alt, c.spec) for title, c in zip(titles, per_target[0], strict=False)]
-        return [Charts(charts)]
-    columns = zip(*per_target, strict=True)
-    return [Charts(column, label=f"{title}: target") for title, column in zip(titles, columns, strict=True)]
+    """Predictions over targets and residuals, or confusion matrix, ROC and precision-recall curves."""
+    make = _number_charts if _is_regression(found) else _class_charts
+    return [Paragraph(_how_many(found["predictions"])), _sets(make(found))]
 
 
 def calibration_blocks(found: Found) -> list[Block]:
-    if found["config"]["task"]["kind"] == "regression":
-        units = units_of(found["config"]["task"], " ({})")
-        charts = [
-            group_means_chart(name, unit, *list(parts.values())[-1])
-            for (name, parts), unit in zip(_by_part(found), units, strict=False)
-            if parts
-        ]
-        text = "Items in ten equal groups by their prediction. On the dashed line, the mean of a group is right."
+    """Whether predictions are right on average, or probabilities as often as they say."""
+    if _is_regression(found):
+        text = "Items in at most ten equal groups by prediction. On the dashed line, the mean of a group is right."
+        charts = {
+            name: [group_means_chart("Calibration", name, unit, *list(parts.values())[-1])]
+            for name, unit, parts in _by_part(found)
+        }
     else:
-        charts = [reliability_chart(name, y, table) for name, _, y, _, table in _classified(found)]
-        text = "Below the dashed line the network is surer than it should be; above it, less sure."
-    return [Paragraph(text), *_chosen(["Calibration"], [[chart] for chart in charts])]
+        text = "Below the dashed line the network is surer than it should be. Above it, it is less sure."
+        charts = {name: [reliability_chart("Calibration", name, y, p)] for name, _, y, _, p in _classified(found)}
+    return [Paragraph(text), _sets(charts)]
 
 
-def _by_part(found: Found) -> Iterable[tuple[str, dict[str, tuple[np.ndarray, np.ndarray]]]]:
-    """Known targets and predictions of every target, by part."""
-    table = found["predictions"]
-    for column, name in enumerate(found["config"]["task"]["targets"][:MOST_TARGETS]):
+def _is_regression(found: Found) -> bool:
+    return bool(found["config"]["task"]["kind"] == "regression")
+
+
+def _sets(charts: Mapping[str, Sequence[Chart]]) -> Charts:
+    """The figures of one target at a time."""
+    if not charts:
+        raise ValueError("no item outside the training part has a target")
+    return Charts(charts, "Target")
+
+
+def _number_charts(found: Found) -> dict[str, list[Chart]]:
+    return {
+        name: [
+            parity_chart("Predictions over targets", name, unit, parts),
+            residual_chart("Residuals", name, unit, parts),
+        ]
+        for name, unit, parts in _by_part(found)
+    }
+
+
+def _class_charts(found: Found) -> dict[str, list[Chart]]:
+    return {
+        name: [confusion_chart("Confusion matrix", name, classes, y, value), *curve_charts(name, classes, y, p)]
+        for name, classes, y, value, p in _classified(found)
+    }
+
+
+def _by_part(found: Found) -> Iterable[tuple[str, str, dict[str, tuple[np.ndarray, np.ndarray]]]]:
+    """The name of every target, its unit, and known targets and predictions by part."""
+    table, task = found["predictions"], found["config"]["task"]
+    names = zip(task["targets"][:MOST_TARGETS], units_of(task, " ({})"), strict=False)
+    for column, (name, unit) in enumerate(names):
         parts = {}
         for part in ("val", "test"):
             is_here = (table["part"] == part) & table["known"][:, column]
             if is_here.any():
                 parts[part] = table["y"][is_here, column], table["values"][is_here, column]
-        yield name, parts
+        if parts:
+            yield name, unit, parts
 
 
 def _classified(found: Found) -> Iterable[tuple[str, list[str], np.ndarray, np.ndarray, np.ndarray]]:
@@ -127,15 +121,16 @@ def map_blocks(found: Found) -> list[Block]:
     text = f"{len(kept):,} of {drawn['total']:,} nodes"
     text += "" if len(drawn["nodes"]) == drawn["total"] else f"; the largest component has {len(drawn['nodes']):,}"
     where = f"Diffusion map, {text}: near nodes are reached from one another in few steps of a random walk."
-    make = _number_maps if found["config"]["task"]["kind"] == "regression" else _class_maps
-    return [Paragraph(where), Charts(make(found, table, nodes, xy))]
+    make = _number_maps if _is_regression(found) else _class_maps
+    return [Paragraph(where), Charts({"": make(found, table, nodes, xy)})]
 
 
 def _class_maps(found: Found, table: Mapping[str, Any], nodes: np.ndarray, xy: np.ndarray) -> list[Chart]:
     predicted, y, known = (table[key][nodes, 0] for key in ("values", "y", "known"))
-    classes = found["config"]["task"]["classes"][0]
-    groups = [(name, predicted == code, color(code)) for code, name in enumerate(classes)]
-    counts = ", ".join(f"{shortened(name)} {int(is_here.sum()):,}" for name, is_here, _ in groups[:20])
+    task = found["config"]["task"]
+    name, classes = task["targets"][0], task["classes"][0]
+    groups = [(label, predicted == code, color(code)) for code, label in enumerate(classes)]
+    counts = ", ".join(f"{shortened(label)} {int(is_here.sum()):,}" for label, is_here, _ in groups[:20])
     is_right = (predicted == y) & known
     is_held = np.isin(table["part"][nodes], ("val", "test")) & known
     errors = [
@@ -145,7 +140,7 @@ def _class_maps(found: Found, table: Mapping[str, Any], nodes: np.ndarray, xy: n
     ]
     wrong = int((is_held & ~is_right).sum())
     return [
-        map_chart("Predicted class", f"Diffusion map by predicted class: {counts}.", xy, groups),
+        map_chart("Predicted class", f"Diffusion map by the predicted {name}: {counts}.", xy, groups),
         map_chart("Errors", f"The same by error: {wrong:,} of {int(is_held.sum()):,} nodes are wrong.", xy, errors),
     ]
 

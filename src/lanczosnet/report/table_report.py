@@ -11,6 +11,7 @@ from lanczosnet.report.numbers import number, with_deviation
 from lanczosnet.report.table import Cell, Comparison, Table
 
 Row = tuple[str, ...]
+FEW_COLUMNS = 3
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,11 @@ def _section(shown: ShownTable, name: str) -> Section:
     curves = _curves(shown) if shown.lines else []
     blocks: list[Block] = [Paragraph(f"From {shown.source}."), _data_table(shown, name if curves else "")]
     blocks += [Listing(table.legend()), Listing(table.summary())]
-    blocks += [Listing(table.conclusions())] if table.claims else []
-    blocks.append(Charts(_comparisons(table), label="Ours beside the numbers of others"))
-    blocks += [Charts(curves, label="Learning curves", name=name)] if curves else []
+    if table.claims:
+        head, *claims = table.conclusions()
+        blocks += [Paragraph(head), Listing(claims)]
+    blocks.append(Charts({each.title: [each] for each in _comparisons(table)}, "Ours beside the numbers of others"))
+    blocks += [Charts({each.title: [each] for each in curves}, "Learning curves", name)] if curves else []
     return Section(f"{table.title} ({shown.source})", blocks)
 
 
@@ -73,12 +76,11 @@ def _theirs(found: Comparison, digits: int) -> str:
 
 
 def _comparisons(table: Table) -> list[Chart]:
-    """Networks on one axis: a figure for every column where they are the rows, else for every row."""
-    if "network" in table.heads:
-        place = table.heads.index("network")
-        names = {row: " ".join(row[: place + 1]) for row in table.rows}
-        return [_comparison(table, column, {names[row]: (row, column) for row in names}) for column in table.columns]
-    return [_comparison(table, ", ".join(row), {c: (row, c) for c in table.columns}) for row in table.rows]
+    """A figure for every row with all columns in it; where these are few, for every column with all rows in it."""
+    if len(table.columns) > FEW_COLUMNS:
+        return [_comparison(table, ", ".join(row), {c: (row, c) for c in table.columns}) for row in table.rows]
+    names = {row: " ".join(row[:2]) for row in table.rows}
+    return [_comparison(table, column, {names[row]: (row, column) for row in names}) for column in table.columns]
 
 
 def _comparison(table: Table, title: str, places: Mapping[str, tuple[Row, str]]) -> Chart:
@@ -92,11 +94,8 @@ def _comparison(table: Table, title: str, places: Mapping[str, tuple[Row, str]])
     traces = [_bars(name, values, place, table.digits) for place, (name, values) in enumerate(series.items())]
     text = ", ".join(f"{name} {number(mean, table.digits)}" for name, (mean, *_) in ours.items())
     alt = f"{title}, mean and deviation. Ours: {text}."
-    order = {
-        "categoryorder": "array",
-        "categoryarray": [plain(name) for name in reversed(list(places))],
-        "type": "category",
-    }
+    names = [plain(name) for name in reversed(list(places))]
+    order = {"type": "category", "categoryorder": "array", "categoryarray": names}
     return chart(title, alt, traces, axis(table.title.partition(": ")[2] or table.title), axis("", **order))
 
 

@@ -47,7 +47,7 @@ function draw(chart) {
 }
 
 function visibleCharts() {
-  return [...document.querySelectorAll("figure:not([hidden]) .chart")];
+  return [...document.querySelectorAll(".charts:not([hidden]) .chart")];
 }
 
 async function drawAll() {
@@ -56,9 +56,9 @@ async function drawAll() {
 }
 
 function choose(select) {
-  for (const figure of document.getElementById(select.dataset.charts).querySelectorAll("figure")) {
-    figure.hidden = figure.dataset.place !== select.value;
-    if (!figure.hidden) draw(figure.querySelector(".chart"));
+  for (const set of document.getElementById(select.dataset.charts).children) {
+    set.hidden = set.dataset.place !== select.value;
+    if (!set.hidden) set.querySelectorAll(".chart").forEach(draw);
   }
 }
 
@@ -87,7 +87,7 @@ function sort(header) {
 function highlight(table, name) {
   for (const holder of document.querySelectorAll("[data-name]")) {
     if (holder.dataset.name !== table.dataset.chart) continue;
-    for (const chart of holder.querySelectorAll("figure:not([hidden]) .chart.js-plotly-plot")) {
+    for (const chart of holder.querySelectorAll(".charts:not([hidden]) .chart.js-plotly-plot")) {
       const shades = chart.data.map((trace) => (name === null || trace.meta === name ? 1 : 0.15));
       Plotly.restyle(chart, { opacity: shades });
     }
