@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "transforms": {"graphs", "krylov", "affinity", "backends"},
     "models": {"baselines", "batching", "transforms", "graphs", "layers", "filters", "krylov", "affinity", "backends"},
     "diffusion_maps": {"krylov", "affinity", "backends", "files"},
-    "training": {"models", "batching", "graphs", "layers", "affinity", "backends", "files"},
+    "training": {"models", "batching", "diffusion_maps", "graphs", "layers", "krylov", "affinity", "backends", "files"},
     "experiments": {"training", "models", "graphs", "files"},
     "report": {"files"},
     "cli": {

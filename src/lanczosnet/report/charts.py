@@ -18,8 +18,8 @@ MOST_POINTS = 2000  # of one trace
 
 
 def plain(text: Any) -> str:
-    """A text that plotly.js shows as it is."""
-    return html.escape(shortened(str(text)), quote=False)
+    """A text that plotly.js shows as it is, neither as tags nor, between `$` signs, as a formula."""
+    return html.escape(shortened(str(text)), quote=False).replace("$", "&#36;")
 
 
 def color(place: int) -> str:

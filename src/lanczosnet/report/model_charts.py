@@ -31,7 +31,7 @@ def _learning(title: str, x: Sequence[int], curves: Sequence[tuple[str, list[Any
     shapes = [mark | {"line": {"color": "--muted", "dash": "dot", "width": 1}}]
     said = "; ".join(f"{name} from {number(y[0])} to {number(y[-1])}" for name, y in curves)
     alt = f"{title} over {x[-1]} epochs: {said}. The dotted line marks the best epoch, {best}."
-    return chart(title, alt, traces, axis("epoch"), axis(title, type=scale), shapes=shapes)
+    return chart(title, alt, traces, axis("epoch"), axis(title, type=scale, tickformat=".3~g"), shapes=shapes)
 
 
 def parity_chart(title: str, name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:

@@ -53,7 +53,7 @@ def model_sections(found: Found) -> list[Section]:
 def model_title(found: Found) -> tuple[str, str]:
     """Of the page, and a line below it."""
     config = found["config"]
-    title = f"{config['architecture']['name']} on {config['data']['name']}"
+    title = f"{found['network']} on {config['data']['name']}"
     values = config["result"]["metrics"]["test"]
     said = ", ".join(f"{name} {number(value)}" for name, value in values.items())
     return title, f"{found['name']}: {said} on the test part of the split."
@@ -76,7 +76,7 @@ def _overview(found: Found) -> list[Block]:
     sizes = ", ".join(f"{number(parts[part])} {PART_NAMES[part]}" for part in ("train", "val", "test"))
     fraction = "" if parts["fraction"] is None else f" of fraction {number(parts['fraction'])}"
     rows = {
-        "Network": f"{config['architecture']['name']}, {number(found['parameters'])} parameters",
+        "Network": f"{found['network']}, {number(found['parameters'])} parameters",
         "Data": ", ".join([about["source"], *(f"{number(n)} {what}" for what, n in found.get("data", {}).items())]),
         "Task": f"{task['kind']} of {_listed(task['targets'])}, one prediction per {task['level']}",
         "Split": f"{parts['kind']}{fraction}, seed {shown(parts['seed'])}: {sizes}",
@@ -134,8 +134,11 @@ def _ritz(found: Found) -> list[Block]:
 
 def _filters(found: Found) -> list[Block]:
     if not found["filters"]:
-        name = found["config"]["architecture"]["name"]
-        return [Paragraph(f"{name} has no spectral filters. LanczosNet and AdaLanczosNet with long scales have.")]
+        return [
+            Paragraph(
+                f"{found['network']} has no spectral filters. LanczosNet and AdaLanczosNet with long scales have."
+            )
+        ]
     values = found.get("ritz_values", {}).get("values", np.empty(0))
     text = "What each layer makes of a Ritz value r: f(r) for every long scale s. The strokes mark the Ritz values."
     return [Paragraph(text), Charts({"": [filter_chart(layer, values) for layer in found["filters"]]})]

@@ -121,7 +121,7 @@ def _curve_chart(panel: str, cells: Mapping[str, Sequence[Line]]) -> Chart:
     label = PANELS[panel][0]
     traces = [_curve(name, by_epoch(lines, panel), place) for place, (name, lines) in enumerate(cells.items())]
     alt = f"Learning curves, {label}: the mean over the seeds of {', '.join(cells)}."
-    return chart(label, alt, traces, axis("epoch"), axis(label, type="log"))
+    return chart(label, alt, traces, axis("epoch"), axis(label, type="log", tickformat=".3~g"))
 
 
 def _curve(name: str, epochs: Sequence[tuple[float, ...]], place: int) -> dict[str, Any]:

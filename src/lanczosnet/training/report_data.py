@@ -37,6 +37,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
     """Everything that the report of a model directory shows."""
     trained = load_model(folder, device=device)
     found: dict[str, Any] = {"name": folder.resolve().name, "config": trained.config, "problems": {}}
+    found["network"] = type(trained.network).__name__
     found["parameters"] = sum(parameter.numel() for parameter in trained.network.parameters())
 
     @cache
