@@ -15,6 +15,7 @@ from lanczosnet.report.numbers import shortened
 
 COLORS = 10
 MOST_POINTS = 2000  # of one trace
+FAR = 2  # times the range of the middle values
 
 
 def plain(text: Any) -> str:
@@ -56,6 +57,23 @@ def diagonal(low: float, high: float) -> dict[str, Any]:
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": plain(title)}, "automargin": True} | more
+
+
+def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """Logarithmic, with no more labels than have room."""
+    found = [value for value in values if value is not None and value > 0]
+    span = max(found) / min(found) if found else 1.0
+    step: dict[str, Any] = {} if span < 5 else {"dtick": "D2" if span < 1000 else 1}
+    return axis(title, type="log", tickformat=".3~g", **step)
+
+
+def middle_range(values: np.ndarray) -> list[float] | None:
+    """The range of the middle 98 % of the values, where some lie far outside; else None."""
+    low, high = np.quantile(values, (0.01, 0.99))
+    room = 0.05 * (high - low)
+    if high == low or np.ptp(values) < FAR * (high - low):
+        return None
+    return [float(low - room), float(high + room)]
 
 
 def chart(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lanczosnet.report.blocks import Chart
-from lanczosnet.report.charts import axis, chart, color, diagonal, line, plain, points, thinned
+from lanczosnet.report.charts import axis, chart, color, diagonal, line, log_axis, middle_range, plain, points, thinned
 from lanczosnet.report.numbers import number, shortened
 
 MOST_CURVES = 12  # classes with a ROC curve of their own
@@ -22,16 +22,19 @@ def learning_charts(epochs: Sequence[Mapping[str, Any]], best: int, metric: str)
     x = [epoch["epoch"] for epoch in kept]
     losses = [(f"{PART_NAMES[part]} loss", [epoch[f"{part}_loss"] for epoch in kept]) for part in ("train", "val")]
     metrics = [(f"validation {metric}", [epoch.get(f"val_{metric}") for epoch in kept])]
-    return [_learning("Loss", x, losses, best, "log"), _learning(metric, x, metrics, best, "linear")]
+    every = log_axis("loss", [value for _, values in losses for value in values])
+    return [_learning("Loss", x, losses, best, every), _learning(metric, x, metrics, best, axis(metric))]
 
 
-def _learning(title: str, x: Sequence[int], curves: Sequence[tuple[str, list[Any]]], best: int, scale: str) -> Chart:
+def _learning(
+    title: str, x: Sequence[int], curves: Sequence[tuple[str, list[Any]]], best: int, y_axis: Mapping[str, Any]
+) -> Chart:
     traces = [line(x, y, name, place) for place, (name, y) in enumerate(curves)]
     mark = {"type": "line", "x0": best, "x1": best, "yref": "paper", "y0": 0, "y1": 1}
     shapes = [mark | {"line": {"color": "--muted", "dash": "dot", "width": 1}}]
     said = "; ".join(f"{name} from {number(y[0])} to {number(y[-1])}" for name, y in curves)
     alt = f"{title} over {x[-1]} epochs: {said}. The dotted line marks the best epoch, {best}."
-    return chart(title, alt, traces, axis("epoch"), axis(title, type=scale, tickformat=".3~g"), shapes=shapes)
+    return chart(title, alt, traces, axis("epoch"), y_axis, shapes=shapes)
 
 
 def parity_chart(title: str, name: str, unit: str, parts: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Chart:
@@ -208,7 +211,7 @@ def map_chart(title: str, alt: str, xy: np.ndarray, groups: Sequence[tuple[str, 
             continue
         style = {"color": shade, "size": 5, "opacity": 0.8}
         traces.append(points(xy[is_here, 0], xy[is_here, 1], name, 0, marker=style))
-    return chart(title, alt, traces, axis("first coordinate"), axis("second coordinate"))
+    return _map(title, alt, traces, xy)
 
 
 def shaded_map_chart(title: str, alt: str, xy: np.ndarray, values: np.ndarray) -> Chart:
@@ -216,7 +219,22 @@ def shaded_map_chart(title: str, alt: str, xy: np.ndarray, values: np.ndarray) -
     style = {"color": values, "colorscale": "Viridis", "size": 5, "colorbar": {"thickness": 12}}
     hover = "%{marker.color:.4g}<extra></extra>"
     trace = points(xy[:, 0], xy[:, 1], title, 0, marker=style, showlegend=False, hovertemplate=hover)
-    return chart(title, alt, [trace], axis("first coordinate"), axis("second coordinate"))
+    return _map(title, alt, [trace], xy)
+
+
+def _map(title: str, alt: str, traces: Sequence[Mapping[str, Any]], xy: np.ndarray) -> Chart:
+    """With the middle of the nodes in sight."""
+    ranges = [middle_range(column) for column in xy.T]
+    is_far = np.zeros(len(xy), dtype=bool)
+    for column, found in zip(xy.T, ranges, strict=True):
+        is_far |= False if found is None else (column < found[0]) | (column > found[1])
+    if is_far.any():
+        alt += f" {int(is_far.sum()):,} nodes lie outside the axes; a double click shows them."
+    axes = (
+        axis(f"{place} coordinate", **({"range": r} if r else {}))
+        for place, r in zip(("first", "second"), ranges, strict=True)
+    )
+    return chart(title, alt, traces, *axes)
 
 
 def _correlation(y: np.ndarray, value: np.ndarray) -> float | None:

@@ -23,7 +23,7 @@ from lanczosnet.report.numbers import number, shortened
 
 Found = Mapping[str, Any]
 MOST_TARGETS = 16  # with figures of their own
-CARDS = 6  # best predictions, and worst ones
+CARDS = 8  # best predictions, and worst ones
 
 
 def prediction_blocks(found: Found) -> list[Block]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanczosnet.report.blocks import Block, Chart, Charts, DataTable, Listing, Paragraph, Section, TableCell
-from lanczosnet.report.charts import axis, chart, line, plain, points, thinned
+from lanczosnet.report.charts import axis, chart, line, log_axis, plain, points, thinned
 from lanczosnet.report.curves import PANELS, Line, by_cell, by_epoch, panels_of
 from lanczosnet.report.numbers import number, with_deviation
 from lanczosnet.report.table import Cell, Comparison, Table
@@ -120,8 +120,11 @@ def _curves(shown: ShownTable) -> list[Chart]:
 def _curve_chart(panel: str, cells: Mapping[str, Sequence[Line]]) -> Chart:
     label = PANELS[panel][0]
     traces = [_curve(name, by_epoch(lines, panel), place) for place, (name, lines) in enumerate(cells.items())]
-    alt = f"Learning curves, {label}: the mean over the seeds of {', '.join(cells)}."
-    return chart(label, alt, traces, axis("epoch"), axis(label, type="log", tickformat=".3~g"))
+    every = [value for trace in traces for value in trace["y"]]
+    lowest = min(zip(cells, traces, strict=True), key=lambda pair: float(pair[1]["y"][-1]))
+    alt = f"Learning curves of {len(cells)} networks, {label}, the mean over the seeds. "
+    alt += f"At the end {lowest[0]} is lowest, with {number(lowest[1]['y'][-1])}."
+    return chart(label, alt, traces, axis("epoch"), log_axis(label, every))
 
 
 def _curve(name: str, epochs: Sequence[tuple[float, ...]], place: int) -> dict[str, Any]:

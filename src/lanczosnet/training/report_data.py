@@ -192,7 +192,15 @@ def _fixed_values(network: nn.Module, graph: Data) -> Tensor:
 def _learned_values(network: Any, graph: Data) -> Tensor:
     inputs = network.prepare(graph.clone().to(next(network.parameters()).device))
     spectrum = network.spectrum(inputs, network.encoder(inputs.x)) if inputs.spectrum is None else inputs.spectrum
-    return torch.cat([torch.linalg.eigvalsh(core.matrix.double()).flatten() for core in spectrum.cores]).float().cpu()
+    stacks = [core.matrix.double().cpu().reshape(-1, *core.matrix.shape[-2:]) for core in spectrum.cores]
+    return torch.cat([_without_padding(matrix) for stack in stacks for matrix in stack]).float()
+
+
+def _without_padding(matrix: Tensor) -> Tensor:
+    """The eigenvalues, less a zero for every row of zeros."""
+    values = torch.linalg.eigvalsh(matrix)
+    padding = int((matrix == 0).all(-1).sum())
+    return values[values.abs().argsort(descending=True)[: len(values) - padding]]
 
 
 def _diffusion_map(data: Any) -> dict[str, Any] | None:

@@ -25,7 +25,6 @@ function themed(value, isColor) {
 function layoutOf(layout) {
   const axis = { gridcolor: "--grid", zerolinecolor: "--line", linecolor: "--line" };
   const colored = Object.fromEntries(Object.entries(axis).map(([key, role]) => [key, themed(role, true)]));
-  const legend = isNarrow.matches ? { orientation: "h", y: -0.3 } : { orientation: "h", y: 1.02, yanchor: "bottom" };
   return {
     ...layout,
     xaxis: { ...colored, ...layout.xaxis },
@@ -35,14 +34,20 @@ function layoutOf(layout) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 48, r: 12, t: 12, b: 40 },
-    legend,
+    legend: { orientation: "h", y: 1.02, yanchor: "bottom", maxheight: 0.9 },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     hovermode: "closest",
   };
 }
 
+function rowsOfLegend(traces, width) {
+  const names = traces.filter((trace) => trace.name && trace.showlegend !== false).map((trace) => trace.name.length);
+  return Math.ceil(names.length / Math.max(1, Math.floor(width / (60 + 7 * Math.max(...names, 0)))));
+}
+
 function draw(chart) {
   const spec = themed(JSON.parse(document.getElementById(chart.dataset.spec).textContent), false);
+  chart.style.height = `${22 + 1.2 * Math.max(0, rowsOfLegend(spec.data, chart.clientWidth) - 2)}rem`;
   return Plotly.react(chart, spec.data, layoutOf(spec.layout), { responsive: true, displayModeBar: false });
 }
 
