@@ -206,8 +206,7 @@ def _card(found: Found, place: int) -> Card:
 def _told(table: Mapping[str, Any], task: Mapping[str, Any], place: int, column: int) -> str:
     y, value = table["y"][place, column], table["values"][place, column]
     if task["kind"] == "regression":
-        unit = units_of(task, " {}")[column]
-        return f"{number(float(value))}{unit}, target {number(float(y))}{unit}"
+        return f"{number(float(value))}, target {number(float(y))}"
     classes = task["classes"][column]
     probability = number(float(table["probabilities"][column][place, int(value)]), 2)
     return f"{classes[int(value)]} ({probability}), true {classes[int(y)]}"
