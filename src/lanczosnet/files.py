@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from filelock import BaseFileLock
     from matplotlib.figure import Figure
 
+REPORT = "report.html"  # of a model directory
 LOCK_TIMEOUT = 1800.0  # seconds; another process may be downloading or featurising meanwhile
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from lanczosnet.backends.segments import row_pointers
 from lanczosnet.affinity.sparse_operator import SparseOperator
+from lanczosnet.backends.segments import row_pointers
 
 ROWS_AT_A_TIME = 2**24  # whose entries are held at once
 

@@ -16,6 +16,7 @@ from lanczosnet.cli.embed import embed
 from lanczosnet.cli.evaluate import evaluate
 from lanczosnet.cli.options import in_options
 from lanczosnet.cli.predict import predict
+from lanczosnet.cli.report import report
 from lanczosnet.cli.spectrum import spectrum
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, train, evaluate, predict, table, spectrum, embed, doctor):
+for verb in (demo, train, evaluate, predict, report, table, spectrum, embed, doctor):
     app.command()(verb)
 app.add_typer(data.app, name="data")
 

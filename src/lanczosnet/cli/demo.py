@@ -8,6 +8,8 @@ import typer
 
 from lanczosnet.cli.options import Json
 from lanczosnet.cli.printing import print_rows
+from lanczosnet.cli.report import leave_model_page
+from lanczosnet.files import REPORT
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,11 +36,13 @@ def demo(
     rows = [{"network": networks[name], **_summary(values)} for name, values in accuracies.items()]
     _draw(load("digits"), out / "diffusion_map.png")
     _report(out / "report.md", rows, seeds)
+    leave_model_page(out / "lanczosnet-0")
     print_rows(rows, as_json)
     if not as_json:
         typer.echo(
             f"Mean and deviation over {seeds} runs, each with other labels and weights.\n\n"
-            f"report   {out / 'report.md'}\npicture  {out / 'diffusion_map.png'}\nmodel    {out / 'lanczosnet-0'}\n\n"
+            f"report   {out / 'report.md'}\npicture  {out / 'diffusion_map.png'}\nmodel    {out / 'lanczosnet-0'}\n"
+            f"page     {out / 'lanczosnet-0' / REPORT}\n\n"
             f"Next:  lanczosnet predict {out / 'lanczosnet-0'} digits\n"
             "       lanczosnet train cora --recipe paper\n"
             "       lanczosnet train your-table.csv"

@@ -76,9 +76,7 @@ class Selection:
         return grid.with_options(self.options, self.data_options, precision)
 
     def spec(self, recipe: str) -> "TableSpec":
-        from lanczosnet.experiments.tables import ablation_spec, citation_spec, qm8_spec
-
-        return {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec}[self.table](recipe)
+        return spec_of(self.table, recipe)
 
     def pick(self, lines: "list[Line]") -> "list[Line]":
         """Those of the lines that are of this part of the table; what was not named is not asked for."""
@@ -112,6 +110,13 @@ class Selection:
                 raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
         if self.recipe is not None:
             check_name(self.recipe)
+
+
+def spec_of(table: str, recipe: str) -> "TableSpec":
+    """A table without its numbers."""
+    from lanczosnet.experiments.tables import ablation_spec, citation_spec, qm8_spec
+
+    return {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec}[table](recipe)
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:

@@ -20,6 +20,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts
+from lanczosnet.cli.report import leave_model_page
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -96,6 +97,7 @@ def train(
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)
+                leave_model_page(folder, data_dir=data_dir, device=fabric.device)
 
 
 def _trained(
@@ -123,6 +125,7 @@ def _train_seeds(job: "Job", count: int, folder: Path, as_json: bool, **options:
 
     from lanczosnet.graphs.progress import progress_bar
     from lanczosnet.training import run_seeds
+    from lanczosnet.training.seeds import seed_folder
 
     first = job.spec.seed
     seeds = range(first, first + count)
@@ -134,6 +137,8 @@ def _train_seeds(job: "Job", count: int, folder: Path, as_json: bool, **options:
         facts |= {f"test_{name}": values, f"mean_{name}": statistics.mean(values)}
         facts |= {f"deviation_{name}": statistics.stdev(values)}
     print_facts(facts, as_json)
+    for seed in seeds:
+        leave_model_page(seed_folder(folder, seed), data_dir=options["data_dir"])
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import SparseOperator, padding_of, dense_blocks
+from lanczosnet.affinity import SparseOperator, dense_blocks, padding_of
 from lanczosnet.affinity.components import subgraph
 from lanczosnet.krylov.lanczos import lanczos
 from lanczosnet.krylov.ritz import RitzPairs, eigh_of_leading, leading, ritz
@@ -27,7 +27,9 @@ def small_ritz_pairs(
         padding = padding_of(segment, len(size), keep=group)
         eigenvalues, eigenvectors = eigh_of_leading(dense_blocks(operator, padding).dense().double(), padding.size)
         values[group, : padding.width] = eigenvalues.to(values.dtype)
-        vectors[:, : padding.width] += padding.unpad(eigenvectors.to(vectors.dtype))  # both are zero on the other's nodes
+        vectors[:, : padding.width] += padding.unpad(
+            eigenvectors.to(vectors.dtype)
+        )  # both are zero on the other's nodes
     return RitzPairs(values, vectors, torch.where(is_exact, size, others.rank), segment)
 
 

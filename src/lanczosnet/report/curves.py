@@ -34,16 +34,28 @@ def draw_curves(lines: Iterable[Line], names: Mapping[tuple[str, str], str], pat
     lines = [line for line in lines if line.get("curves")]
     if not lines:
         raise ValueError("none of these lines has learning curves: runs on QM8 have them")
-    panels = [name for name in PANELS if all(name in line["curves"] for line in lines)]
+    panels = panels_of(lines)
     figure = Figure(figsize=(5.2 * len(panels), 4.4), layout="constrained", dpi=150)
     for axes, name in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _draw_panel(axes, _by_cell(lines, names), name)
+        _draw_panel(axes, by_cell(lines, names), name)
     figure.axes[-1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     write_figure(figure, path)
     return len(lines)
 
 
-def _by_cell(lines: Sequence[Line], names: Mapping[tuple[str, str], str]) -> dict[str, list[Line]]:
+def panels_of(lines: Sequence[Line]) -> list[str]:
+    """The measures that all lines have."""
+    return [name for name in PANELS if all(name in line["curves"] for line in lines)]
+
+
+def by_epoch(lines: Sequence[Line], name: str) -> list[tuple[float, ...]]:
+    """A measure of every seed, for as many epochs as all seeds have."""
+    factor = PANELS[name][1]
+    return list(zip(*([factor * value for value in line["curves"][name]] for line in lines), strict=False))
+
+
+def by_cell(lines: Sequence[Line], names: Mapping[tuple[str, str], str]) -> dict[str, list[Line]]:
+    """The lines of every cell, by its name."""
     cells: dict[str, list[Line]] = {name: [] for name in names.values()}
     for line in lines:
         cells[names[line["model"], line["label"]]].append(line)
@@ -64,17 +76,15 @@ def _plain_numbers() -> Any:
 def _draw_panel(axes: "Axes", cells: Mapping[str, Sequence[Line]], name: str) -> None:
     from matplotlib import colormaps
 
-    label, factor = PANELS[name]
     for place, (title, lines) in enumerate(cells.items()):
         color = colormaps["tab20"](place % 20)
-        curves = [[factor * value for value in line["curves"][name]] for line in lines]
-        by_epoch = list(zip(*curves, strict=False))  # as many epochs as all seeds have
-        epochs = range(1, len(by_epoch) + 1)
-        axes.plot(epochs, [sum(values) / len(values) for values in by_epoch], color=color, label=title, linewidth=1.2)
+        found = by_epoch(lines, name)
+        epochs = range(1, len(found) + 1)
+        axes.plot(epochs, [sum(values) / len(values) for values in found], color=color, label=title, linewidth=1.2)
         axes.fill_between(
-            epochs, [min(values) for values in by_epoch], [max(values) for values in by_epoch], color=color, alpha=0.2
+            epochs, [min(values) for values in found], [max(values) for values in found], color=color, alpha=0.2
         )
-    axes.set(xlabel="epoch", ylabel=label, yscale="log")
+    axes.set(xlabel="epoch", ylabel=PANELS[name][0], yscale="log")
     axes.yaxis.set_major_formatter(_plain_numbers())
     axes.yaxis.set_minor_formatter(_plain_numbers())
     axes.spines[["top", "right"]].set_visible(False)

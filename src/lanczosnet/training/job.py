@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from torch import nn
 from torch_geometric.data import Data
 
+from lanczosnet.files import REPORT
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
@@ -225,7 +226,7 @@ def discard_runs(job: Job, folders: Sequence[Path]) -> None:
     """Remove the files of earlier runs, and nothing else."""
     job.architecture.build()  # options that no network can be built with are noticed before a model is gone
     for folder in folders:
-        for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT):
+        for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT, REPORT):
             (folder / name).unlink(missing_ok=True)
 
 

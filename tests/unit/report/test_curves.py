@@ -2,7 +2,7 @@
 
 import pytest
 
-from lanczosnet.report.curves import _by_cell, _plain_numbers, draw_curves
+from lanczosnet.report.curves import _plain_numbers, by_cell, draw_curves
 
 NAMES = {("lanczosnet", ""): "LanczosNet", ("gcn", "wide"): "not run", ("gcn", ""): "GCN"}
 
@@ -22,7 +22,7 @@ def test_a_figure_has_the_curves_of_all_runs(tmp_path):
 
 def test_the_legend_has_the_order_of_the_names_and_cells_that_ran_alone():
     lines = [line("gcn", 0, 1.0), line("lanczosnet", 0, 1.0), line("gcn", 1, 1.0)]
-    assert {name: [held["seed"] for held in cell] for name, cell in _by_cell(lines, NAMES).items()} == {
+    assert {name: [held["seed"] for held in cell] for name, cell in by_cell(lines, NAMES).items()} == {
         "LanczosNet": [0],
         "GCN": [0, 1],
     }

@@ -1,0 +1,228 @@
+"""What a report says of a trained model, as plain data: numbers, texts and NumPy arrays.
+
+A part that cannot be made is left out, and `problems` says why: a report never stops a training.
+"""
+
+import json
+import shlex
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
+
+from lanczosnet.graphs import Split, split
+from lanczosnet.training.architecture import architecture_for
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.evaluation import original_data
+from lanczosnet.training.recipes import RECIPES
+from lanczosnet.training.serialization import TrainedModel, load_model
+from lanczosnet.training.tasks import targets_of
+
+METRICS = "metrics.jsonl"
+PARTS = ("train", "val", "test")
+MOST_GRAPHS = 5000  # predicted in each part
+MOST_SPECTRA = 100  # graphs whose Ritz values are shown
+MOST_MAPPED = 30_000  # nodes of a diffusion map
+GRID = 401  # Ritz values at which a filter is evaluated
+
+
+def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.device = "cpu") -> dict[str, Any]:
+    """Everything that the report of a model directory shows."""
+    trained = load_model(folder, device=device)
+    found: dict[str, Any] = {"name": folder.resolve().name, "config": trained.config, "problems": {}}
+    found["network"] = type(trained.network).__name__
+    found["parameters"] = sum(parameter.numel() for parameter in trained.network.parameters())
+
+    @cache
+    def data_and_split() -> tuple[Any, Split]:
+        return _original(trained, data_dir)
+
+    def predicted() -> dict[str, Any]:
+        return _predictions(trained, *data_and_split())
+
+    def command() -> str:
+        defaults = {} if "data" in found["problems"] else _defaults(trained, data_and_split()[0])
+        return shlex.join(train_command(trained.config, defaults))
+
+    makers: dict[str, Callable[[], Any]] = {
+        "epochs": lambda: _epochs(folder / METRICS),
+        "filters": lambda: _filters(trained.network),
+        "data": lambda: _described(data_and_split()[0]),
+        "predictions": predicted,
+        "ritz_values": lambda: _ritz_values(trained.network, *data_and_split()),
+        "map": lambda: _diffusion_map(data_and_split()[0]),
+        "command": command,
+    }
+    for name, make in makers.items():
+        _attempt(found, name, make)
+    return found
+
+
+def _attempt(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the page's own computations
+            found[name] = make()
+    except Exception as error:  # whatever it is, the page says so and goes on
+        found["problems"][name] = str(error) or type(error).__name__
+
+
+def train_command(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """The command that trains the same model again; options that equal the defaults are left out."""
+    about, parts, training = config["data"], config["split"], config["training"]
+    architecture = config["architecture"]
+    recipe = vars(RECIPES[training["recipe"]][config["task"]["level"]])
+    changed = {key: value for key, value in training["settings"].items() if recipe.get(key) != value}
+    options = {key: value for key, value in architecture["options"].items() if defaults.get(key, ...) != value}
+    command = ["lanczosnet", "train", about["source"], "--model", architecture["name"]]
+    command += ["--recipe", training["recipe"], "--seed", str(training["seed"]), "--split", parts["kind"]]
+    command += [] if parts["fraction"] is None else ["--fraction", str(parts["fraction"])]
+    command += ["--split-seed", str(parts["seed"])] if parts["seed"] else []
+    command += _repeated("--data-set", about["options"])
+    return command + _repeated("--set", changed | options)
+
+
+def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:
+    pairs = (f"{key}={value}" for key, value in values.items())
+    return [word for pair in pairs for word in (option, pair)]
+
+
+def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
+    """The options of a network of this kind on this data, and nothing set."""
+    return architecture_for(data, trained.task, trained.config["architecture"]["name"]).options
+
+
+def _epochs(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise TrainingError(f"there is no {path.name} beside the model")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _original(trained: TrainedModel, data_dir: Path | None) -> tuple[Any, Split]:
+    """The data and the split of the training; changed data is an error."""
+    parts = trained.config["split"]
+    data, _ = original_data(trained, "test", data_dir)
+    return data, split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
+
+
+def _described(data: Any) -> dict[str, int]:
+    if isinstance(data, Data):
+        return {"nodes": data.num_nodes, "edges": data.num_edges, "features": data.num_features}
+    return {"graphs": len(data), "nodes": int(data.node_ptr[-1]), "edges": int(data.edge_ptr[-1])}
+
+
+def _predictions(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
+    """One row per item: of one graph every node, of many graphs those of the validation and the test part."""
+    items, part = _nodes(data, parts) if isinstance(data, Data) else _graphs(parts)
+    predicted = trained.predict(data if isinstance(data, Data) else [data[int(i)] for i in items])
+    smiles = None if isinstance(data, Data) else data.about.get("smiles")
+    return {
+        "items": items.numpy(),
+        "part": part,
+        "y": targets_of(data)[items].double().numpy(),
+        "known": trained.task.known(targets_of(data)[items]).numpy(),
+        "values": predicted.values.double().numpy(),
+        "probabilities": [table.double().numpy() for table in predicted.probabilities],
+        "smiles": None if smiles is None else [smiles[int(i)] for i in items],
+        "total": {name: len(getattr(parts, name)) for name in PARTS},
+    }
+
+
+def _nodes(data: Data, parts: Split) -> tuple[Tensor, np.ndarray]:
+    part = np.full(data.num_nodes, "none", dtype=object)
+    for name in PARTS:
+        part[getattr(parts, name).numpy()] = name
+    return torch.arange(data.num_nodes), part
+
+
+def _graphs(parts: Split) -> tuple[Tensor, np.ndarray]:
+    chosen = {name: _spread(getattr(parts, name), MOST_GRAPHS) for name in ("val", "test")}
+    return torch.cat(list(chosen.values())), np.repeat(list(chosen), [len(items) for items in chosen.values()])
+
+
+def _spread(items: Tensor, most: int) -> Tensor:
+    """At most so many, evenly."""
+    return items if len(items) <= most else items[torch.linspace(0, len(items) - 1, most).long()]
+
+
+@torch.no_grad()
+def _filters(network: nn.Module) -> list[dict[str, Any]]:
+    """f_i(r) of every layer on a grid, `[value, scale]`; of networks without filters none."""
+    layers = []
+    for number, convolution in enumerate(getattr(network, "convolutions", ()), start=1):
+        chosen = getattr(convolution, "filter", None)
+        if chosen is None:
+            continue
+        if not getattr(chosen, "acts_on_spectrum", True):
+            raise TrainingError("the filters act on the entries of T, so that they are no functions of a Ritz value")
+        response = chosen.response if hasattr(chosen, "acts_on_spectrum") else chosen
+        weight = next(network.parameters())
+        r = torch.linspace(-1.0, 1.0, GRID, device=weight.device, dtype=weight.dtype)
+        scales = [float(scale) for scale in response.scales]
+        layers.append({"layer": number, "r": r.cpu().numpy(), "scales": scales, "f": response(r).float().cpu().numpy()})
+    return layers
+
+
+@torch.no_grad()
+def _ritz_values(network: nn.Module, data: Any, parts: Split) -> dict[str, Any]:
+    """Of the graph, or of some test graphs; of a learned affinity, those that the network sees."""
+    graphs = [data] if isinstance(data, Data) else [data[int(i)] for i in _spread(parts.test, MOST_SPECTRA)]
+    is_learned = getattr(network, "kernel", None) is not None
+    values = [(_learned_values if is_learned else _fixed_values)(network, graph) for graph in graphs]
+    return {"values": torch.cat(values).clamp(-1, 1).numpy(), "graphs": len(graphs), "is_learned": is_learned}
+
+
+def _fixed_values(network: nn.Module, graph: Data) -> Tensor:
+    from lanczosnet.affinity import adjacency, normalized
+    from lanczosnet.krylov import component_ritz_pairs
+
+    S: Any = normalized(adjacency(graph.edge_index, graph.get("edge_weight"), num_nodes=graph.num_nodes))
+    pairs = component_ritz_pairs(S, getattr(network, "num_steps", 20))
+    exists = torch.arange(pairs.values.shape[-1]) < pairs.rank.unsqueeze(-1)
+    return pairs.values[exists].float()
+
+
+def _learned_values(network: Any, graph: Data) -> Tensor:
+    inputs = network.prepare(graph.clone().to(next(network.parameters()).device))
+    spectrum = network.spectrum(inputs, network.encoder(inputs.x)) if inputs.spectrum is None else inputs.spectrum
+    stacks = [core.matrix.double().cpu().reshape(-1, *core.matrix.shape[-2:]) for core in spectrum.cores]
+    return torch.cat([_without_padding(matrix) for stack in stacks for matrix in stack]).float()
+
+
+def _without_padding(matrix: Tensor) -> Tensor:
+    """The eigenvalues, less a zero for every row of zeros."""
+    values = torch.linalg.eigvalsh(matrix)
+    padding = int((matrix == 0).all(-1).sum())
+    return values[values.abs().argsort(descending=True)[: len(values) - padding]]
+
+
+def _diffusion_map(data: Any) -> dict[str, Any] | None:
+    """Two coordinates of every node of the largest component; of many graphs there is none."""
+    if not isinstance(data, Data):
+        return None
+    from lanczosnet.diffusion_maps import DiffusionMap
+
+    nodes = _largest_component(data)
+    if not 3 <= len(nodes) <= MOST_MAPPED:
+        raise TrainingError(f"the largest component has {len(nodes):,} nodes; 3 to {MOST_MAPPED:,} can be drawn")
+    weight = data.get("edge_weight")
+    edges, weight = subgraph(nodes, data.edge_index, weight, relabel_nodes=True, num_nodes=data.num_nodes)
+    fitted = DiffusionMap(n_components=2).fit_graph(edges, weight, num_nodes=len(nodes))
+    return {"nodes": nodes.numpy(), "coordinates": fitted.embedding_, "total": data.num_nodes}
+
+
+def _largest_component(data: Data) -> Tensor:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ends = data.edge_index.numpy()
+    A = coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(data.num_nodes, data.num_nodes))
+    _, component = connected_components(A, directed=False)
+    return torch.from_numpy(np.flatnonzero(component == np.bincount(component).argmax()))
