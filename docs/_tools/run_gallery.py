@@ -10,6 +10,8 @@ import io
 import multiprocessing
 import os
 import re
+import shutil
+import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -57,11 +59,12 @@ def _rendered(cell: Cell, namespace: dict[str, object], title: str, example: Pat
 
 
 def write_page(example: Path, folder: Path) -> None:
-    """The page, the figures and the script itself, in this folder."""
+    """The page, the figures and the script itself, in this folder; other files that it writes are dropped."""
     folder.mkdir(parents=True, exist_ok=True)
-    os.chdir(folder)
-    Path(f"{example.stem}.md").write_text(page(example), encoding="utf-8")
-    Path(example.name).write_text(example.read_text(encoding="utf-8"), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as workplace, contextlib.chdir(workplace):
+        (folder / f"{example.stem}.md").write_text(page(example), encoding="utf-8")
+        for file in (example, *Path().glob("*.png")):
+            shutil.copy(file, folder)
 
 
 def main() -> None:
