@@ -30,7 +30,7 @@ def fetch(name: Name, data_dir: DataDir = None, timeout: float = 30.0, tries: in
     from lanczosnet.graphs.progress import progress_bar
 
     files = entry(name).files
-    with progress_bar(f"Fetching {name}", sum(max(file.versions.values()) for file in files)) as advance:
+    with progress_bar(f"Fetching {name}", sum(file.largest for file in files)) as advance:
         paths = [fetch_file(f, name, data_dir, timeout=timeout, tries=tries, progress=advance) for f in files]
     for path in paths:
         typer.echo(path)

@@ -12,22 +12,27 @@ if TYPE_CHECKING:
     from lanczosnet.graphs.catalogue import CATALOGUE, load
     from lanczosnet.graphs.directory import data_directory
     from lanczosnet.graphs.errors import DataError
+    from lanczosnet.graphs.given_splits import split_from_column, split_from_file
     from lanczosnet.graphs.knn import knn_graph
     from lanczosnet.graphs.packed import PackedGraphs, pack
     from lanczosnet.graphs.qm8 import select_targets
-    from lanczosnet.graphs.splits import Split, split
+    from lanczosnet.graphs.split_record import Split
+    from lanczosnet.graphs.splits import public_splits, split
 
 _HOME = {
     "CATALOGUE": "catalogue",
     "DataError": "errors",
     "PackedGraphs": "packed",
-    "Split": "splits",
+    "Split": "split_record",
     "data_directory": "directory",
     "knn_graph": "knn",
     "load": "catalogue",
     "pack": "packed",
+    "public_splits": "splits",
     "select_targets": "qm8",
     "split": "splits",
+    "split_from_column": "given_splits",
+    "split_from_file": "given_splits",
 }
 
 # Names that moved in this release. They work here for one release, with a warning.
@@ -46,8 +51,11 @@ __all__ = [
     "knn_graph",
     "load",
     "pack",
+    "public_splits",
     "select_targets",
     "split",
+    "split_from_column",
+    "split_from_file",
 ]
 
 

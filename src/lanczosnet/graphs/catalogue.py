@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -50,6 +51,10 @@ CATALOGUE: dict[str, Entry] = {
     "clique": Entry("a complete graph, spectrum known", _late("synthetic", "clique")),
     "block-model": Entry("a stochastic block model, expected spectrum known", _late("synthetic", "block_model")),
     "swiss-roll": Entry("points on a Swiss roll, spectrum of the manifold known", _late("synthetic", "swiss_roll")),
+    **{
+        name: Entry(known.about, _late("node_graphs", "node_graph", name), (NODE_FILES[name],))
+        for name, known in NODE_SETS.items()
+    },
 }
 NAMES = ", ".join(CATALOGUE)
 MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid"}

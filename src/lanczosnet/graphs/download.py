@@ -9,7 +9,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
-from lanczosnet.files import lock, sha256_of
+from lanczosnet.files import lock
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.progress import progress_bar
@@ -37,7 +37,7 @@ def fetch(
         return path
     target = writable_directory(data_dir) / file.places[0]
     with lock(target):
-        if target.is_file() and sha256_of(target) in file.versions:  # another process was faster
+        if target.is_file() and not file.problem(target):  # another process was faster
             return target
         failures = []
         for mirror in file.mirrors:
@@ -60,16 +60,16 @@ def available(file: SourceFile, dataset: str, data_dir: str | Path | None = None
     """The path of a good copy; where there is none at all, one that is downloaded now, without insisting."""
     if file.found(data_dir):
         return file.checked(dataset, data_dir)
-    with progress_bar(f"Fetching {file.name}", max(file.versions.values())) as advance:
+    with progress_bar(f"Fetching {file.name}", file.largest) as advance:
         return fetch(file, dataset, data_dir, timeout=10.0, tries=1, progress=advance)
 
 
 def _download(url: str, file: SourceFile, target: Path, timeout: float, progress: Callable[[int], None]) -> Path:
     part = target.with_name(target.name + ".part")
-    _receive(url, part, max(file.versions.values()), timeout, progress)
-    if sha256_of(part) not in file.versions:
+    _receive(url, part, file.largest, timeout, progress)
+    if file.problem(part):
         part.unlink()
-        raise DataError("what arrived is not the published file (wrong checksum)", file=url)
+        raise DataError(f"what arrived is not the published file ({file.fault})", file=url)
     os.replace(part, target)
     return target
 

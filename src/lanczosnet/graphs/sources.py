@@ -1,5 +1,6 @@
 """The published files: where each may lie, where it can be downloaded, and what it must contain."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,16 +14,41 @@ class SourceFile:
     """One published file.
 
     `places` are paths below the data directory: the first is where a download goes, the others are layouts that
-    other tools use. `versions` maps the SHA-256 of every accepted version to its size in bytes.
+    other tools use. `versions` maps the SHA-256 of every accepted version to its size in bytes. Where no checksum is
+    published, `check` raises a `DataError` unless the content is what is published, and `limit` bounds a download.
     """
 
     places: tuple[str, ...]
     mirrors: tuple[str, ...]
     versions: dict[str, int]
+    check: Callable[[Path], None] | None = None
+    limit: int = 0
 
     @property
     def name(self) -> str:
         return self.places[0].rsplit("/", 1)[-1]
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a good copy may have."""
+        return max([self.limit, *self.versions.values()])
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with a copy that `problem` refuses, in two words."""
+        return "wrong content" if self.check else "wrong checksum"
+
+    def problem(self, path: Path) -> str:
+        """What is wrong with a copy, or nothing."""
+        if sha256_of(path) in self.versions:
+            return ""
+        if self.check is None:
+            return self._wrong_checksum(path)
+        try:
+            self.check(path)
+        except DataError as error:
+            return str(error)
+        return ""
 
     def found(self, data_dir: str | Path | None = None) -> list[Path]:
         """Every copy on the search path, unchecked."""
@@ -30,22 +56,24 @@ class SourceFile:
         return [path for path in candidates if path.is_file()]
 
     def good(self, data_dir: str | Path | None = None) -> Path | None:
-        """The first copy whose checksum is right."""
-        return next((path for path in self.found(data_dir) if sha256_of(path) in self.versions), None)
+        """The first copy with a right checksum or, where none is published, the right content."""
+        return next((path for path in self.found(data_dir) if not self.problem(path)), None)
 
     def checked(self, dataset: str, data_dir: str | Path | None = None) -> Path:
         """The path of a good copy, or an error that says what to do."""
         if path := self.good(data_dir):
             return path
         for path in self.found(data_dir):
-            sizes = " or ".join(str(size) for size in self.versions.values())
-            raise DataError(
-                f"the file differs from the published one: it has {path.stat().st_size} bytes, published are {sizes}; "
-                "it is truncated or was changed (wrong checksum)",
-                file=path,
-                remedy=f"Delete it and run `lanczosnet data fetch {dataset}`",
-            )
+            remedy = f"Delete it and run `lanczosnet data fetch {dataset}`"
+            raise DataError(self.problem(path), file=path, remedy=remedy)
         raise DataError(f"{self.name} is not in {data_directory(data_dir)}", remedy=how_to_get(self, dataset, data_dir))
+
+    def _wrong_checksum(self, path: Path) -> str:
+        sizes = " or ".join(str(size) for size in self.versions.values())
+        return (
+            f"the file differs from the published one: it has {path.stat().st_size} bytes, published are {sizes}; "
+            "it is truncated or was changed (wrong checksum)"
+        )
 
 
 def how_to_get(file: SourceFile, dataset: str, data_dir: str | Path | None = None) -> str:

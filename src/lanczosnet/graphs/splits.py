@@ -5,129 +5,112 @@ of PCG64, which NumPy guarantees for ever, so a split is the same on every machi
 """
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from lanczosnet.files import replacing
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.packed import PackedGraphs
+from lanczosnet.graphs.split_kinds import (
+    MASKS,
+    Parts,
+    check_folds,
+    check_shares,
+    fold_parts,
+    num_public_splits,
+    public_parts,
+    share_parts,
+)
+from lanczosnet.graphs.split_record import PARTS, Split
 
-PARTS = ("train", "val", "test")
 VALIDATION, TEST = 500, 1000  # nodes, as in the public splits
 
 
-class Splittable(Protocol):
-    """What a split needs to know: PyG `Data` of one graph, or `PackedGraphs`."""
-
-    name: str
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Sorted numbers of the training, validation and test nodes (or graphs) and what determined them."""
-
-    dataset: str
-    kind: str
-    fraction: float | None
-    seed: int | None
-    train: Tensor
-    val: Tensor
-    test: Tensor
-
-    @property
-    def hash(self) -> str:
-        """Sixteen hex digits that stand for the whole split in a result line."""
-        return hashlib.sha256(self._canonical().encode()).hexdigest()[:16]
-
-    def masks(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The split as three boolean vectors over all `size` nodes."""
-        masks = torch.zeros(len(PARTS), size, dtype=torch.bool)
-        for mask, part in zip(masks, PARTS, strict=True):
-            mask[getattr(self, part)] = True
-        train, val, test = masks
-        return train, val, test
-
-    def save(self, path: str | Path) -> None:
-        """Write the split as JSON."""
-        with replacing(Path(path)) as temporary:
-            temporary.write_text(self._canonical() + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | Path) -> "Split":
-        """Read what `save` wrote."""
-        try:
-            fields = json.loads(Path(path).read_text(encoding="utf-8"))
-            return cls(**fields | {part: torch.tensor(fields[part], dtype=torch.long) for part in PARTS})
-        except (ValueError, TypeError, KeyError) as error:
-            raise DataError(
-                f"not a saved split ({error})", file=path, remedy="Make the split again and save it"
-            ) from error
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Split) and self._canonical() == other._canonical()
-
-    def __hash__(self) -> int:
-        return int(self.hash, 16)
-
-    def __repr__(self) -> str:
-        sizes = "/".join(str(len(getattr(self, part))) for part in PARTS)
-        return f"Split({self.dataset}, {self.kind}, fraction={self.fraction}, seed={self.seed}, {sizes}, {self.hash})"
-
-    def _canonical(self) -> str:
-        fields = {"dataset": self.dataset, "kind": self.kind, "fraction": self.fraction, "seed": self.seed}
-        return json.dumps(fields | {part: getattr(self, part).tolist() for part in PARTS}, sort_keys=True)
-
-
-def split(data: Any, kind: str, *, fraction: float | None = None, seed: int = 0) -> Split:
+def split(
+    data: Any,
+    kind: str,
+    *,
+    fraction: float | None = None,
+    seed: int = 0,
+    mask: int | None = None,
+    folds: int | None = None,
+    fold: int = 0,
+) -> Split:
     """Split one graph's nodes, or a set of graphs.
 
     | kind | training | validation and test |
     |---|---|---|
-    | `public` | as published | as published |
+    | `public` | as published; number `mask` of several | as published |
     | `uniform` | fraction x all nodes, to the nearest number, drawn uniformly | 500 and 1,000 of the others |
     | `stratified` | ceil(fraction x class size) of every class | ceil(500 / classes) and ceil(1000 / classes) each |
     | `fraction-per-class` | ceil(fraction x class size) of every class | 500 and 1,000 of the others |
     | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
     | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
     | `scaffold` | as `random`, but molecules with one Bemis-Murcko scaffold stay together, large groups first | |
+    | `k-fold` with `folds=5`, or `5-fold` | all folds but two | the fold after `fold`; number `fold` |
+    | `48/32/20` (any percents) | 48 % of all items | 32 % and 20 % |
 
     Where too few nodes are left for 500 and 1,000, a third and two thirds of them are taken. Nodes without a label
-    are never drawn. The seed is ignored by `public` only.
+    are never drawn. Folds have equal shares of every class of nodes. The seed is ignored by `public` only.
     """
     if getattr(data, "name", None) is None:  # a PyG Data of somebody else
         data = copy(data)
         data.name = "graph"
-    per_class = re.fullmatch(r"([1-9]\d*)-per-class", kind)
-    name = "per-class" if per_class else kind
-    if name not in KINDS:
+    if kind == "k-fold":
+        kind = f"{check_folds(folds, fold)}-fold"
+    name = next((name for name, pattern in FAMILIES.items() if re.fullmatch(pattern, kind)), kind)
+    if name not in KINDS or kind in FAMILIES:
         raise DataError(f"there is no split {kind!r}", remedy=f"For {data.name} use {_usable_kinds(data)}")
     _check_level(data, name, kind)
     make, needs_fraction, default = KINDS[name]
     fraction = default if fraction is None else fraction
+    _check_options(name, kind, needs_fraction, fraction, mask, folds is not None or fold != 0)
+    key = f"{data.name}/{kind}/{fraction}/{seed}"
+    parts = make(data, _amount(name, kind, fraction, mask, fold), _Shuffle(key))
+    _check(parts, data, name, kind)
+    tensors = {part: torch.from_numpy(np.sort(chosen)) for part, chosen in zip(PARTS, parts, strict=True)}
+    number = {"public": mask, "k-fold": fold}.get(name)
+    return Split(data.name, kind, fraction, None if kind == "public" else seed, **tensors, number=number)
+
+
+def public_splits(data: Any) -> list[Split]:
+    """All public splits, in their order."""
+    count = 0 if isinstance(data, PackedGraphs) else num_public_splits(data)
+    return [split(data, "public", mask=mask) for mask in range(count)] if count > 1 else [split(data, "public")]
+
+
+def _check_options(
+    name: str, kind: str, needs_fraction: bool, fraction: float | None, mask: int | None, has_folds: bool
+) -> None:
     if needs_fraction and not (fraction is not None and 0 < fraction < 1):
         raise DataError(f"the split {kind!r} needs a fraction between 0 and 1, got {fraction}")
     if not needs_fraction and fraction is not None:
         raise DataError(f"the split {kind!r} takes no fraction")
-    key = f"{data.name}/{kind}/{fraction}/{seed}"
-    amount = int(per_class[1]) if per_class else Fraction(str(fraction)) if fraction is not None else None
-    parts = make(data, amount, _Shuffle(key))
-    _check(parts, data, name, kind)
-    tensors = {part: torch.from_numpy(np.sort(chosen)) for part, chosen in zip(PARTS, parts, strict=True)}
-    return Split(data.name, kind, fraction, None if kind == "public" else seed, **tensors)
+    if mask is not None and name != "public":
+        raise DataError(f"the split {kind!r} takes no mask", remedy="Use the split `public`")
+    if has_folds and name != "k-fold":
+        raise DataError(f"the split {kind!r} takes no folds", remedy="Use the split `k-fold`")
 
 
-Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
+# Kinds with numbers in their names.
+FAMILIES = {"per-class": r"[1-9]\d*-per-class", "k-fold": r"[1-9]\d*-fold", "shares": r"\d+/\d+/\d+"}
+
+
+def _amount(name: str, kind: str, fraction: float | None, mask: int | None, fold: int) -> Any:
+    """What the function of a kind needs to know."""
+    if name == "public":
+        return mask
+    if name == "per-class":
+        return int(kind.removesuffix("-per-class"))
+    if name == "k-fold":
+        return check_folds(int(kind.removesuffix("-fold")), fold), fold
+    return check_shares(kind) if name == "shares" else Fraction(str(fraction))
 
 
 class _Shuffle:
@@ -140,11 +123,19 @@ class _Shuffle:
         return items[np.argsort(self.bits.random_raw(len(items)), kind="stable")]
 
 
-def _public(data: Any, amount: Any, shuffle: _Shuffle) -> Parts:
-    if not _has_public_split(data):
+def _public(data: Any, mask: int | None, shuffle: _Shuffle) -> Parts:
+    if not num_public_splits(data):
         raise DataError(f"{data.name} has no public split", remedy=f"Use {_usable_kinds(data)}")
-    train, val, test = (data[f"{part}_mask"].nonzero().view(-1).numpy() for part in PARTS)
-    return train, val, test
+    return public_parts(data, mask)
+
+
+def _k_fold(data: Any, amount: tuple[int, int], shuffle: _Shuffle) -> Parts:
+    of_nodes = not isinstance(data, PackedGraphs) and _has_classes(data) and data.y.dim() == 1
+    return fold_parts(shuffle(_items(data)), data.y.numpy() if of_nodes else None, *amount)
+
+
+def _shares(data: Any, shares: tuple[int, int, int], shuffle: _Shuffle) -> Parts:
+    return share_parts(shuffle(_items(data)), shares)
 
 
 def _uniform(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
@@ -204,16 +195,21 @@ KINDS: dict[str, tuple[Maker, bool, float | None]] = {
     "stratified": (_stratified, True, None),
     "fraction-per-class": (_fraction_per_class, True, None),
     "per-class": (_per_class, False, None),
+    "k-fold": (_k_fold, False, None),
+    "shares": (_shares, False, None),
     "random": (_random, True, 0.8),
     "scaffold": (_scaffold, True, 0.8),
 }
-OF_GRAPHS = ("random", "scaffold")  # all others are of the nodes of one graph
+OF_GRAPHS = ("random", "scaffold")
+OF_BOTH = ("k-fold", "shares")  # all others are of the nodes of one graph
 OF_CLASSES = ("stratified", "fraction-per-class", "per-class")
 
 
 def _check_level(data: Any, name: str, kind: str) -> None:
     """A set of graphs has no nodes to draw, and the length of one graph is not its number of nodes."""
     is_set = isinstance(data, PackedGraphs)
+    if name in OF_BOTH:
+        return
     if is_set and name not in OF_GRAPHS:
         problem = f"the split {kind!r} is for the nodes of one graph, but {data.name} is a set of graphs"
     elif not is_set and name in OF_GRAPHS:
@@ -235,7 +231,7 @@ def _usable_kinds(data: Any) -> str:
 
 
 def _has_public_split(data: Any) -> bool:
-    return "train_mask" in data and "val_mask" in data
+    return all(key in data for key in MASKS)
 
 
 def _has_classes(data: Any) -> bool:
@@ -294,7 +290,7 @@ def _remedy(data: Any, name: str, kind: str, empty_part: str) -> str:
     """What helps against an empty part: a smaller fraction only if there are items enough."""
     if name == "public":
         return "Correct its masks, or use another split"
-    available, least = _available(data), _least(data, name)
+    available, least = len(_items(data)), _least(data, name)
     if available < least:
         items = "graphs" if isinstance(data, PackedGraphs) else "nodes with a label"
         return f"It needs at least {least} {items}, and there are {available}"
@@ -302,17 +298,19 @@ def _remedy(data: Any, name: str, kind: str, empty_part: str) -> str:
         return "Use the split `random`: too many molecules share one scaffold"
     if name == "per-class":
         return f"Use a smaller number than {kind.removesuffix('-per-class')}"
+    if name in OF_BOTH:
+        return "Use fewer folds" if name == "k-fold" else f"Use a larger share for {empty_part}"
     if name == "stratified":
         return "Use a smaller fraction, or the split `fraction-per-class`"
     return f"Use a {'larger' if empty_part == 'train' else 'smaller'} fraction"
 
 
-def _available(data: Any) -> int:
-    return len(data) if isinstance(data, PackedGraphs) else len(_labelled(data))
+def _items(data: Any) -> np.ndarray:
+    return np.arange(len(data)) if isinstance(data, PackedGraphs) else _labelled(data)
 
 
 def _least(data: Any, name: str) -> int:
     """How few items can be split: one to train on (of every class), and as many as `_sizes` or `_divide` need."""
-    if name in OF_GRAPHS:
+    if name in OF_GRAPHS + OF_BOTH:
         return 3
     return 3 + (len(_by_class(data)) if name in OF_CLASSES else 1)

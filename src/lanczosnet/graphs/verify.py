@@ -25,7 +25,7 @@ def _source_state(file: SourceFile, data_dir: str | Path | None) -> FileState:
     good, found = file.good(data_dir), file.found(data_dir)
     if good:
         return FileState(file.name, "ok", str(good))
-    return FileState(file.name, "wrong checksum", str(found[0])) if found else FileState(file.name, "missing", "")
+    return FileState(file.name, file.fault, str(found[0])) if found else FileState(file.name, "missing", "")
 
 
 def _cache_state(data_dir: str | Path | None) -> list[FileState]:

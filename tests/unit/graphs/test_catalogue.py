@@ -10,7 +10,10 @@ from lanczosnet.graphs import CATALOGUE, DataError, load
 
 def test_every_name_of_the_issue_is_there():
     expected = {"cora", "citeseer", "pubmed", "qm8", "digits", "karate"}
-    assert expected | {"path", "ring", "clique", "block-model", "swiss-roll"} == set(CATALOGUE)
+    benchmarks = {"minesweeper", "tolokers", "questions", "roman-empire", "amazon-ratings", "chameleon-filtered"}
+    benchmarks |= {"squirrel-filtered", "amazon-photo", "amazon-computers", "coauthor-cs", "coauthor-physics"}
+    benchmarks |= {"wikics", "city-paris", "city-shanghai", "city-la", "city-london"}
+    assert expected | benchmarks | {"path", "ring", "clique", "block-model", "swiss-roll"} == set(CATALOGUE)
 
 
 def test_a_wrong_name_lists_the_right_ones():

@@ -150,6 +150,36 @@ def test_a_wrong_file_is_never_left_behind(server, tmp_path, fault):
     assert files_in(tmp_path) == []
 
 
+def checked_file(*mirrors: str) -> SourceFile:
+    """A file without a published checksum, which is known by its first bytes."""
+
+    def check(path):
+        if path.read_bytes()[:4] != CONTENT[:4]:
+            raise DataError("it begins otherwise", file=path)
+
+    return SourceFile(("folder/file",), mirrors, {}, check, limit=2 * len(CONTENT))
+
+
+def test_a_file_without_a_checksum_is_known_by_its_content(server, tmp_path):
+    for _ in range(2):
+        assert get(checked_file(server.url("wrong"), server.url("good")), tmp_path, tries=1).read_bytes() == CONTENT
+    assert [path for path, _ in server.requests] == ["wrong", "good"]
+    assert files_in(tmp_path) == ["file"]
+
+
+def test_a_file_without_a_checksum_is_never_left_behind_if_it_is_wrong(server, tmp_path):
+    with pytest.raises(DataError, match=r"what arrived is not the published file \(wrong content\)"):
+        get(checked_file(server.url("wrong")), tmp_path)
+    assert files_in(tmp_path) == []
+
+
+def test_a_wrong_copy_of_a_file_without_a_checksum_is_named(tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "file").write_bytes(b"truncated")
+    with pytest.raises(DataError, match=r"it begins otherwise.*Delete it and run `lanczosnet data fetch sample`"):
+        checked_file("http://127.0.0.1:9/file").checked("sample", tmp_path)
+
+
 def test_without_a_network_the_message_says_how_to_place_the_file_by_hand(tmp_path):
     file = a_file("http://127.0.0.1:9/file")
     with pytest.raises(DataError) as error:
