@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -107,6 +108,12 @@ def test_every_public_name_is_on_a_page_of_the_reference() -> None:
     assert shown
     for package, names in listed.items():
         assert names <= shown, f"{package} has public names, but no page in docs/reference"
+
+
+def test_the_versions_for_the_site_cover_its_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    pinned = set(re.findall(r"^([\w.-]+)==", (ROOT / "constraints-docs.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {re.split(r"[\[>=]", need)[0] for need in project["optional-dependencies"]["docs"]} <= pinned
 
 
 def test_every_link_between_the_guides_leads_somewhere() -> None:
