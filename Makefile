@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_VENV ?= .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench clean
+.PHONY: help setup demo test quick lint format bench docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -47,5 +49,16 @@ bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/blocks.py
 	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500 --models lanczosnet adalanczosnet
 
+docs: $(READY) $(DOCS_READY) ## run the gallery and build the documentation site into site/
+	rm -rf build/gallery
+	$(BIN)/python docs/_tools/run_gallery.py build/gallery
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+# The tools of the site have versions of their own, and read the package's source without importing it.
+$(DOCS_READY): pyproject.toml constraints-docs.txt
+	$(PYTHON) -m venv $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet -r constraints-docs.txt
+	touch $@
+
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) build dist site src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -1,0 +1,97 @@
+"""What MkDocs does beside its plugins: pages from outside of docs/, the gallery, and a check of the built pages."""
+
+import ast
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import jupytext
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+GALLERY = ROOT / "build" / "gallery"  # what run_gallery.py left
+OUTSIDE = {"RESULTS.md": "results.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
+PUBLIC = re.compile(r"^::: lanczosnet\.(\w+)$", re.MULTILINE)
+LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
+# What a browser loads by itself from another server. A link that a reader follows is none of that.
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?(?:https?:)?//[^>]*>"
+    r"|<link\b(?=[^>]*\brel=[\"']?(?:stylesheet|preconnect|preload|icon))[^>]*\bhref=[\"']?(?:https?:)?//[^>]*>"
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for source, target in OUTSIDE.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, target, content=text.replace("](docs/", "](")))
+    for path in sorted(GALLERY.iterdir()):
+        files.append(File.generated(config, f"gallery/{path.name}", content=path.read_bytes()))
+        if path.suffix == ".py":
+            notebook = jupytext.writes(jupytext.read(path), fmt="ipynb")
+            files.append(File.generated(config, f"gallery/{path.stem}.ipynb", content=notebook))
+    files.append(File.generated(config, "gallery/index.md", content=gallery_index()))
+    return files
+
+
+def gallery_index() -> str:
+    """Every example with its figure."""
+    cards = [_card(page) for page in sorted(GALLERY.glob("*.md"))]
+    about = "Short examples. Each is run when these pages are built, and comes as a script and as a notebook."
+    return "\n\n".join(["# Gallery", about, '<div class="grid cards" markdown>', *cards, "</div>"])
+
+
+def _card(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    title = text.splitlines()[0].removeprefix("# ")
+    figure = re.search(r"!\[.*?\]\((.*?)\)", text)
+    assert figure is not None, f"{page.name} has no figure"
+    return f"- [![]({figure[1]})<br>{title}]({page.name})"  # the title says what an alternative text would
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    folder = posixpath.dirname(page.file.src_uri)
+    markdown = PUBLIC.sub(lambda match: reference(match[1]), markdown)
+    return LINK.sub(lambda match: _within_site(match, folder), markdown)
+
+
+def _within_site(match: re.Match[str], folder: str) -> str:
+    """A link out of docs/ leads to the page that is made of its file, or becomes plain text."""
+    text, target, anchor = match[1], posixpath.normpath(posixpath.join(folder, match[2])), match[3] or ""
+    if not target.startswith("../"):
+        return match[0]
+    made = OUTSIDE.get(target.removeprefix("../"))
+    return f"[{text}]({posixpath.relpath(made, folder or '.')}{anchor})" if made else text
+
+
+def reference(name: str) -> str:
+    """An entry for every public name of a package, or for one name of `lanczosnet` itself.
+
+    It stands under the path of its definition: `lanczosnet.krylov.lanczos` is a function, and a module as well.
+    """
+    source = ROOT / "src" / "lanczosnet"
+    if (source / name).is_dir():
+        homes = public_names(source / name / "__init__.py")
+    else:
+        homes = {name: public_names(source / "__init__.py")[name]}
+    return "\n\n".join(f'<a id="{name}"></a>\n\n::: {home}' for name, home in homes.items())
+
+
+def public_names(init: Path) -> dict[str, str]:
+    """Each name of `__all__`, and where it is defined."""
+    tree = ast.parse(init.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    assignments = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    names = sorted(ast.literal_eval(assignments["__all__"]), key=str.lower)
+    return {name: homes[name] for name in names if name in homes}
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+    """A page that loads anything from another server is an error."""
+    if found := LOADED.search(output):
+        raise PluginError(f"{page.file.src_uri} loads from another server: {found[0]}")
+    return output
