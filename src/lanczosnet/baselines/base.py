@@ -1,7 +1,7 @@
 """What the networks on PyG's layers share: the door for lists of edges, and what stands around the layers."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
@@ -11,7 +11,7 @@ from torch_geometric.nn import SimpleConv, inits
 
 from lanczosnet.affinity import Padding, padding_of
 from lanczosnet.affinity.adjacency import check_batch, check_edges, type_flags
-from lanczosnet.baselines.edge_types import Aggregation, EdgeList
+from lanczosnet.baselines.edge_types import Aggregation, EdgeList, WithEdgeTypes
 from lanczosnet.baselines.padded_operators import operator_block, operator_blocks
 from lanczosnet.batching.from_data import edge_types_of, graph_of_node, node_input
 from lanczosnet.batching.graph_batch import GraphBatch
@@ -20,6 +20,7 @@ from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.network import GraphNetwork
+from lanczosnet.layers.widths import layer_widths
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +61,12 @@ def edge_inputs(data: Any, encoder: NodeEncoder, num_edge_types: int = 0, *, val
 
 
 class CommonOptions(TypedDict, total=False):
-    """What every network takes by keyword.
+    """What every network takes; `BaselineNetwork` documents it."""
 
-    node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
-    embedding_channels: size of a learned embedding.
-    num_edge_types: edge types besides the simple graph.
-    readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
-    dropout: after every activation or propagation.
-    input_dropout: on the node features.
-    """
-
+    in_channels: int
+    hidden_channels: int
+    out_channels: int
+    num_layers: int
     node_input: NodeInput
     embedding_channels: int
     num_edge_types: int
@@ -79,7 +76,20 @@ class CommonOptions(TypedDict, total=False):
 
 
 class BaselineNetwork(GraphNetwork):
-    """A network of the comparison, which defines `propagate` on lists of edges."""
+    """A network of the comparison.
+
+    Args:
+        in_channels: number of node features, or of node types.
+        hidden_channels: width of the layers, of a head (GAT), or of the states (GGNN, GPNN, MPNN).
+        out_channels: classes or targets.
+        num_layers: graph convolutions, or propagation steps.
+        node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
+        embedding_channels: size of a learned embedding.
+        num_edge_types: edge types besides the simple graph.
+        readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
+        dropout: after every activation or propagation.
+        input_dropout: on the node features.
+    """
 
     blocks_on_cpu = True  # whether padded blocks are the faster form there, too
 
@@ -88,6 +98,7 @@ class BaselineNetwork(GraphNetwork):
         in_channels: int,
         hidden_channels: int,
         out_channels: int,
+        num_layers: int = 2,
         *,
         node_input: NodeInput = "features",
         embedding_channels: int = 64,
@@ -104,11 +115,24 @@ class BaselineNetwork(GraphNetwork):
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
         self.dropout = nn.Dropout(dropout)
         self.input_dropout = nn.Dropout(input_dropout)
-        self.last_channels = out_channels if readout is None else hidden_channels
+        self.hidden_channels, self.out_channels, self.num_layers = hidden_channels, out_channels, num_layers
+        last = out_channels if readout is None else hidden_channels
+        self.widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
 
-    @abstractmethod
+    def typed_convolutions(self, make: Callable[[int, int], nn.Module], **options: Any) -> nn.ModuleList:
+        """A convolution of the simple graph for every layer, `WithEdgeTypes` with these options."""
+        return nn.ModuleList(
+            WithEdgeTypes(make(*width), *width, self.num_edge_types, **options) for width in self.widths
+        )
+
     def propagate(self, x: Tensor, inputs: Any) -> Tensor:
-        """Encoded nodes -> `[node, last_channels]`."""
+        """Encoded nodes -> what the last layer gives."""
+        simple, *types = inputs.channels
+        return self.stack(x, self.convolutions, self.arguments(simple), types)  # type: ignore[arg-type]
+
+    def arguments(self, simple: EdgeList) -> Sequence[Any]:
+        """What a convolution takes of the simple graph."""
+        return simple
 
     def reset_parameters(self) -> None:
         for child in self.children():
@@ -164,20 +188,12 @@ def state_type(inputs: EdgeBatch) -> torch.dtype:
 class RecurrentBaseline(BaselineNetwork):
     """States that one `step`, the same every time, changes `num_layers` times; a linear map before it, one after it."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int,
-        **common: Unpack[CommonOptions],
-    ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
-        if num_layers < 1:
-            raise ValueError(f"num_layers, the propagation steps, must be at least 1, but is {num_layers}")
-        self.num_layers = num_layers
-        self.input = nn.Linear(self.encoder.out_channels, hidden_channels)
-        self.output = nn.Linear(hidden_channels, out_channels) if self.readout is None else nn.Identity()
+    def __init__(self, *sizes: int, **common: Unpack[CommonOptions]) -> None:
+        super().__init__(*sizes, **common)
+        self.input = nn.Linear(self.encoder.out_channels, self.hidden_channels)
+        self.output = nn.Identity()
+        if self.readout is None:
+            self.output = nn.Linear(self.hidden_channels, self.out_channels)  # type: ignore[assignment]
 
     @abstractmethod
     def step(self, inputs: Any) -> Callable[[Tensor], Tensor]:

@@ -11,12 +11,11 @@ from torch_geometric.utils import remove_self_loops
 
 from lanczosnet.affinity import DenseOperator, Padding
 from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch, aggregation_block
-from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
+from lanczosnet.baselines.edge_types import EdgeList
 from lanczosnet.baselines.gcn import symmetric_normalized
 from lanczosnet.baselines.padded_operators import identity_block, operator_blocks
 from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.filters import chebyshev_sum, chebyshev_terms
-from lanczosnet.layers.widths import layer_widths
 
 
 class ChebyNet(BaselineNetwork):
@@ -24,42 +23,27 @@ class ChebyNet(BaselineNetwork):
     L = I - D^-1/2 A D^-1/2 (its largest eigenvalue bounded by 2), and one hop per edge type t.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: width of the layers.
-        out_channels: classes or targets.
-        num_layers: graph convolutions.
         polynomial_order: the highest k (PyG's `K` counts the terms, one more).
         self_loops: L of A + I, as in the Lanczos networks' S, in place of A.
         initial_gain: of the first weights, relative to Glorot's.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         polynomial_order: int = 5,
         self_loops: bool = False,
         initial_gain: float = 1.0,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        super().__init__(*sizes, **common)
         if polynomial_order < 0:
             raise ValueError(f"polynomial_order must be 0 or more, but is {polynomial_order}")
         self.self_loops = self_loops
         num_terms = self.num_terms = polynomial_order + 1
-        self.convolutions = nn.ModuleList(
-            WithEdgeTypes(
-                ScaledChebConv(*width, K=num_terms),
-                *width,
-                self.num_edge_types,
-                num_terms=num_terms,
-                gain=initial_gain,
-            )
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
+        self.convolutions = self.typed_convolutions(
+            lambda *width: ScaledChebConv(*width, K=num_terms), num_terms=num_terms, gain=initial_gain
         )
 
     def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
@@ -78,10 +62,6 @@ class ChebyNet(BaselineNetwork):
         identity = identity_block(padding, scaled.dtype)
         terms = chebyshev_terms(DenseOperator(scaled + identity), identity, self.num_terms)
         return operator_blocks(inputs.x, padding, [*terms, *hops])
-
-    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
-        simple, *types = inputs.channels
-        return self.stack(x, self.convolutions, simple, types)
 
 
 class ScaledChebConv(ChebConv):

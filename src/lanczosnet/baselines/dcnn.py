@@ -17,7 +17,6 @@ from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import Scales, power_filter
 from lanczosnet.krylov import matrix_powers
-from lanczosnet.layers.widths import layer_widths
 
 
 class Diffusion(NamedTuple):
@@ -72,31 +71,20 @@ class DCNN(BaselineNetwork):
     """Layers of `DiffusionConv`; with edge types, one hop of the simple graph joins the scales, as published.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: width of the layers.
-        out_channels: classes or targets.
-        num_layers: graph convolutions.
         scales: diffusion scales, powers of the random walk.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         scales: Sequence[int] = (1, 2, 5),
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        super().__init__(*sizes, **common)
         if self.num_edge_types and 1 not in scales:
             scales = (1, *scales)
-        self.convolutions = nn.ModuleList(
-            DiffusionConv(*width, scales, self.num_edge_types)
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
-        )
+        self.convolutions = nn.ModuleList(DiffusionConv(*width, scales, self.num_edge_types) for width in self.widths)
 
     def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
         graph = graph_inputs(data, self, validate=validate)

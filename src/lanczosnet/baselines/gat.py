@@ -36,29 +36,21 @@ class GAT(BaselineNetwork):
     with weights that sum to one; hidden layers put the results side by side, the last one averages them.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: width of a head.
-        out_channels: classes or targets.
-        num_layers: graph convolutions.
         heads: attention heads per channel, one number for all layers or one for each.
-        **common: as in `CommonOptions`; dropout acts on the input of the layers after the first and on the attention.
+        *sizes, **common: as in `BaselineNetwork`; dropout acts on the attention, and on the input of all layers but the
+            first.
     """
 
     blocks_on_cpu = False  # edge by edge is less arithmetic
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         heads: int | Sequence[int] = 8,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be at least 1, but is {num_layers}")
+        super().__init__(*sizes, **common)
+        num_layers = self.num_layers
         heads = [heads] * num_layers if isinstance(heads, int) else list(heads)
         if len(heads) != num_layers or min(heads) < 1:
             raise ValueError(f"heads must be a positive number for each of the {num_layers} layers, but is {heads}")
@@ -66,9 +58,8 @@ class GAT(BaselineNetwork):
         dropout = self.dropout.p
         self.convolutions = nn.ModuleList()
         size = self.encoder.out_channels
-        for place, number in enumerate(heads, start=1):
+        for place, ((_, width), number) in enumerate(zip(self.widths, heads, strict=True), start=1):
             is_last = place == num_layers
-            width = self.last_channels if is_last else hidden_channels
             self.convolutions.append(
                 nn.ModuleList(
                     GATConv(size, width, number, concat=not is_last, dropout=dropout, add_self_loops=False)

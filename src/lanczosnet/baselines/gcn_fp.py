@@ -1,18 +1,18 @@
 """GCN-FP, convolutions for molecular fingerprints (Duvenaud et al., NIPS 2015)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.nn import GCNConv, MFConv
 from torch_geometric.utils import add_remaining_self_loops
 
 from lanczosnet.affinity import Padding
 from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch
-from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
+from lanczosnet.baselines.edge_types import EdgeList
 from lanczosnet.batching.padded import PaddedBatch
-from lanczosnet.layers.widths import layer_widths
 
 # About one over the number of states that a sum in a molecule adds up: with Glorot's weights as they are, the states
 # grow threefold per layer, and over seven layers the gate of the readout saturates before anything is learned.
@@ -26,25 +26,17 @@ class GCNFP(BaselineNetwork):
     by PyG's MFConv, which moreover tells the node itself from its neighbours.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: width of the layers.
-        out_channels: classes or targets.
-        num_layers: graph convolutions.
         max_degree: weights per degree in the simple graph, up to this one, which larger ones share; 0 for none.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         max_degree: int = 0,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        super().__init__(*sizes, **common)
         if max_degree < 0:
             raise ValueError(f"max_degree must be 0 (one weight for all degrees) or more, but is {max_degree}")
         self.max_degree = max_degree
@@ -52,12 +44,7 @@ class GCNFP(BaselineNetwork):
         def convolution(inside: int, outside: int) -> nn.Module:
             return MFConv(inside, outside, max_degree) if max_degree else GCNConv(inside, outside, normalize=False)
 
-        self.convolutions = nn.ModuleList(
-            WithEdgeTypes(
-                convolution(*width), *width, self.num_edge_types, num_terms=2 if max_degree else 1, gain=INITIAL_GAIN
-            )
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
-        )
+        self.convolutions = self.typed_convolutions(convolution, num_terms=2 if max_degree else 1, gain=INITIAL_GAIN)
 
     def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)
@@ -67,10 +54,8 @@ class GCNFP(BaselineNetwork):
     def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
         return None if self.max_degree else super().blocks(inputs, padding)
 
-    def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
-        simple, *types = inputs.channels
-        arguments = simple[:1] if self.max_degree else simple
-        return self.stack(x, self.convolutions, arguments, types)
+    def arguments(self, simple: EdgeList) -> Sequence[Any]:
+        return simple[:1] if self.max_degree else simple
 
 
 def _with_self_loops(edges: EdgeList, num_nodes: int) -> EdgeList:

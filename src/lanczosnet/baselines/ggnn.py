@@ -20,32 +20,24 @@ class GGNN(RecurrentBaseline):
     the same layer.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: size of the states.
-        out_channels: classes or targets.
-        num_layers: propagation steps.
         aggregation: "sum" or "mean" over neighbours.
         message_channels: hidden sizes of the message functions; none for the matrices of the cited work.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     blocks_on_cpu = False  # edge by edge is less arithmetic
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         aggregation: Aggregation = "sum",
         message_channels: Sequence[int] = (),
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        super().__init__(*sizes, **common)
         num_channels = 1 + self.num_edge_types
-        self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
-        self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
+        self.messages = NodeMessages(self.hidden_channels, num_channels, message_channels, aggregation)
+        self.update = nn.GRUCell(num_channels * self.hidden_channels, self.hidden_channels)
 
     def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch:
         channels = message_blocks(inputs, padding, self.messages.aggregation)

@@ -26,10 +26,6 @@ class GPNN(RecurrentBaseline):
     clusters; here, as in the cited work, one follows the other.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: size of the states.
-        out_channels: classes or targets.
-        num_layers: rounds.
         num_partitions: clusters per connected component, where the data does not bring those of `AddPartition`.
         cluster_steps: steps inside the clusters per round.
         cut_steps: steps across the cut per round.
@@ -37,16 +33,12 @@ class GPNN(RecurrentBaseline):
         message_channels: hidden sizes of the message functions; none for matrices.
         merge_channels: hidden sizes of the function that merges the three states.
         seed: of the partition.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         num_partitions: int = 3,
         cluster_steps: int = 1,
         cut_steps: int = 1,
@@ -56,7 +48,7 @@ class GPNN(RecurrentBaseline):
         seed: int = 0,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        super().__init__(*sizes, **common)
         for name, value in (
             ("num_partitions", num_partitions),
             ("cluster_steps", cluster_steps),
@@ -69,11 +61,11 @@ class GPNN(RecurrentBaseline):
         self.cut_steps = cut_steps
         self.seed = seed
         num_channels = 1 + self.num_edge_types
-        self.part_messages = NodeMessages(hidden_channels, 1, message_channels, aggregation)
-        self.part_update = nn.GRUCell(hidden_channels, hidden_channels)
-        self.merge = MLP([3 * hidden_channels, *merge_channels, hidden_channels], norm=None)
-        self.messages = NodeMessages(hidden_channels, num_channels, message_channels, aggregation)
-        self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
+        self.part_messages = NodeMessages(self.hidden_channels, 1, message_channels, aggregation)
+        self.part_update = nn.GRUCell(self.hidden_channels, self.hidden_channels)
+        self.merge = MLP([3 * self.hidden_channels, *merge_channels, self.hidden_channels], norm=None)
+        self.messages = NodeMessages(self.hidden_channels, num_channels, message_channels, aggregation)
+        self.update = nn.GRUCell(num_channels * self.hidden_channels, self.hidden_channels)
 
     def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate)

@@ -1,5 +1,6 @@
 """GraphSAGE (Hamilton et al., NIPS 2017) with the mean aggregator."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -11,10 +12,9 @@ from torch_geometric.utils import degree
 from lanczosnet.affinity import Padding
 from lanczosnet.backends.segments import index_within_segment
 from lanczosnet.baselines.base import BaselineNetwork, CommonOptions, EdgeBatch, aggregation_block
-from lanczosnet.baselines.edge_types import EdgeList, WithEdgeTypes
+from lanczosnet.baselines.edge_types import EdgeList
 from lanczosnet.baselines.padded_operators import identity_block, operator_blocks
 from lanczosnet.batching.padded import PaddedBatch
-from lanczosnet.layers.widths import layer_widths
 
 
 class GraphSAGE(BaselineNetwork):
@@ -25,39 +25,26 @@ class GraphSAGE(BaselineNetwork):
     the rows before the activation, the cited work does so after it; outputs per node are left as they are.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: width of the layers.
-        out_channels: classes or targets.
-        num_layers: graph convolutions.
         num_neighbors: neighbours sampled per node; all of them where there are fewer.
         normalize: scale hidden rows to length one.
         initial_gain: of the first weights, relative to Glorot's.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         num_neighbors: int = 500,
         normalize: bool = True,
         initial_gain: float = 1.0,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, **common)
+        super().__init__(*sizes, **common)
         if num_neighbors < 1:
             raise ValueError(f"num_neighbors must be at least 1, but is {num_neighbors}")
         self.num_neighbors = num_neighbors
         self.normalize = normalize
-        self.convolutions = nn.ModuleList(
-            WithEdgeTypes(
-                SAGEConv(*width), *width, self.num_edge_types, num_terms=2, aggregation="mean", gain=initial_gain
-            )
-            for width in layer_widths(self.encoder.out_channels, hidden_channels, self.last_channels, num_layers)
-        )
+        self.convolutions = self.typed_convolutions(SAGEConv, num_terms=2, aggregation="mean", gain=initial_gain)
 
     def prepare(self, data: Any, *, validate: bool = True) -> EdgeBatch:
         inputs = super().prepare(data, validate=validate).with_channels(lambda edges: EdgeList(edges.edge_index))
@@ -78,8 +65,10 @@ class GraphSAGE(BaselineNetwork):
     def propagate(self, x: Tensor, inputs: EdgeBatch) -> Tensor:
         if self.training and inputs.is_crowded:
             inputs = inputs.with_channels(self._sampled)
-        simple, *types = inputs.channels
-        return self.stack(x, self.convolutions, simple[:1], types)
+        return super().propagate(x, inputs)
+
+    def arguments(self, simple: EdgeList) -> Sequence[Any]:
+        return simple[:1]
 
     def activate(self, x: Tensor) -> Tensor:
         x = x.relu()

@@ -21,36 +21,28 @@ class MPNN(RecurrentBaseline):
     of the edge, of which discrete types leave one matrix each.
 
     Args:
-        in_channels: number of node features, or of node types.
-        hidden_channels: size of the states.
-        out_channels: classes or targets.
-        num_layers: propagation steps.
         aggregation: "sum" or "mean" over neighbours.
         message_channels: hidden sizes of the message functions; none for linear ones.
         both_ends: messages are functions of both ends of an edge; False for the cited work's, functions of the sender.
-        **common: as in `CommonOptions`.
+        *sizes, **common: as in `BaselineNetwork`.
     """
 
     blocks_on_cpu = False  # edge by edge is less arithmetic
 
     def __init__(
         self,
-        in_channels: int,
-        hidden_channels: int,
-        out_channels: int,
-        num_layers: int = 2,
-        *,
+        *sizes: int,
         aggregation: Aggregation = "mean",
         message_channels: Sequence[int] = (),
         both_ends: bool = True,
         **common: Unpack[CommonOptions],
     ) -> None:
-        super().__init__(in_channels, hidden_channels, out_channels, num_layers, **common)
+        super().__init__(*sizes, **common)
         self.num_message_layers = 1 + len(message_channels)
         num_channels = 1 + self.num_edge_types
         messages = PairMessages if both_ends else NodeMessages
-        self.messages = messages(hidden_channels, num_channels, message_channels, aggregation)
-        self.update = nn.GRUCell(num_channels * hidden_channels, hidden_channels)
+        self.messages = messages(self.hidden_channels, num_channels, message_channels, aggregation)
+        self.update = nn.GRUCell(num_channels * self.hidden_channels, self.hidden_channels)
 
     def blocks(self, inputs: EdgeBatch, padding: Padding) -> PaddedBatch | None:
         if isinstance(self.messages, NodeMessages):
