@@ -25,7 +25,7 @@ def small_ritz_pairs(
     values, vectors = others.values, others.vectors
     for group in groups:
         padding = padding_of(segment, len(size), keep=group)
-        eigenvalues, eigenvectors = eigh_of_leading(dense_blocks(operator, padding).dense().double(), padding.size)
+        eigenvalues, eigenvectors = eigh_of_leading(dense_blocks(operator, padding).dense().double(), size[group])
         values[group, : padding.width] = eigenvalues.to(values.dtype)
         vectors[:, : padding.width] += padding.unpad(
             eigenvectors.to(vectors.dtype)

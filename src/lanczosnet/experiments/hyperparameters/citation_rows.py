@@ -125,7 +125,7 @@ CITATION: tuple[Row, ...] = (
         {"num_neighbors": 500, "initial_gain": 0.3},
         "Nobody says how weights start. At 0.3 of Glorot's the validation accuracy is 0.6 points higher than at "
         "Glorot's own on Cora's public split and the same on Pubmed's (ten runs each, lines in "
-        "trials/citation-first-weights.jsonl).",
+        "trials/citation-first-weights.jsonl.gz).",
     ),
     _row(
         "gpnn",

@@ -116,5 +116,5 @@ def _references(dataset: str, split: str, fraction: float | None, model: str, re
             found.append(Reference("published", float(row["mean"]), float(row["deviation"]), PUBLISHED_RUNS))
     if split == "public" and recipe == "modern":
         marks = next(row for row in published("public") if row["dataset"] == dataset)
-        found += [Reference("aim", float(marks["aim"])), Reference("GRAND", float(marks["grand"]))]
+        found += [Reference("GRAND", float(marks["grand"]))]
     return tuple(found)
