@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench clean
+.PHONY: help setup demo test quick lint format bench campaign clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/blocks.py
 	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500 --models lanczosnet adalanczosnet
+
+campaign: $(READY) ## attack the package with hostile files, kills and faults, half an hour
+	PYTHONPATH=tests $(BIN)/python -W ignore -m campaign $(CAMPAIGN)
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

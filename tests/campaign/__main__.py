@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from campaign import hostile_files, kills, materials, sandbox
+from campaign import downloads, faults, hostile_files, kills, materials, sandbox
 from campaign.pool import Broken, Case, attacked
+from campaign.targets import TARGETS
 from campaign.verdicts import Failure
 
 FILES, KILLS, MINUTES = 3000, 110, 30.0
@@ -39,7 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
         materials.make(good)
         cases = list(_cases(options, good))
         until = begin + 60 * options.minutes
-        scores, failures, broken = _worked(attacked(iter(cases), Path(folder) / "work", options.jobs, until), options.verbose)
+        scores, failures, broken = _worked(
+            attacked(iter(cases), Path(folder) / "work", options.jobs, until), options.verbose
+        )
     _print_failures(failures, broken)
     _print_scores(scores, time.monotonic() - begin)
     untried = len(cases) - sum(score.tried for score in scores.values())
@@ -51,24 +54,29 @@ def main(arguments: list[str] | None = None) -> int:
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="campaign", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn")
-    parser.add_argument("--only", action="append", default=[], metavar="CLASS", help="classes whose name has this text; repeatable")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="CLASS", help="classes whose name has this text; repeatable"
+    )
     parser.add_argument("--count", type=int, default=FILES, help=f"hostile files in all, default {FILES}")
     parser.add_argument("--kills", type=int, default=KILLS, help=f"kills in all, default {KILLS}")
+    parser.add_argument(
+        "--faults", action=argparse.BooleanOptionalAction, default=True, help="of disk, memory, folders and network"
+    )
     parser.add_argument("--case", type=int, help="one attack of each class alone: its number")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="no attack begins after so many")
     parser.add_argument("--jobs", type=int, default=2, help="attacks at once")
     parser.add_argument("--verbose", action="store_true", help="print every failure when it happens")
-    return parser  # fmt: skip
+    return parser
 
 
 def _cases(options: argparse.Namespace, good: Path) -> Iterator[Case]:
     def wanted(name: str) -> bool:
         return not options.only or any(text in name for text in options.only)
 
-    shares = sum(target.share for target in hostile_files.TARGETS)
+    shares = sum(target.share for target in TARGETS)
     files = (
         hostile_files.cases(target, good, max(1, options.count * target.share // shares + 1), options.seed)
-        for target in hostile_files.TARGETS
+        for target in TARGETS
         if wanted(target.name) and options.count
     )
     shares = sum(scenario.share for scenario in kills.SCENARIOS)
@@ -77,12 +85,16 @@ def _cases(options: argparse.Namespace, good: Path) -> Iterator[Case]:
         for scenario in kills.SCENARIOS
         if wanted(f"kill {scenario.name}") and options.kills
     )
-    for case in chain.from_iterable((*killed, *files)):
+    faulty = faults.cases(good, options.seed, wanted) if options.faults else iter(())
+    served = downloads.cases(wanted) if options.faults else iter(())
+    for case in chain.from_iterable((faulty, served, *killed, *files)):
         if options.case in (None, case.number):
             yield case
 
 
-def _worked(outcomes: Iterator[tuple[Case, list[Failure] | Broken]], verbose: bool) -> tuple[dict[str, Score], list[Failure], list[str]]:
+def _worked(
+    outcomes: Iterator[tuple[Case, list[Failure] | Broken]], verbose: bool
+) -> tuple[dict[str, Score], list[Failure], list[str]]:
     scores: dict[str, Score] = defaultdict(Score)
     failures: list[Failure] = []
     broken: list[str] = []
@@ -109,7 +121,9 @@ def _print_failures(failures: list[Failure], broken: list[str]) -> None:
         alike[failure.signature].append(failure)
     for (kind, class_name, _), group in sorted(alike.items(), key=lambda item: (item[0][0] in REPORTED_ONLY, item[0])):
         first = group[0]
-        print(f"\n{kind}: {class_name}, {len(group)} times, first --case {first.number}: {first.what}\n    {first.command}\n    {first.shown}")
+        print(f"\n{kind}: {class_name}, {len(group)} times, first --case {first.number}: {first.what}")
+        print(f"    {first.command}
+    {first.shown}")
     for reason in broken:
         print(f"\nthe attack itself failed: {reason}")
 

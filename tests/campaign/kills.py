@@ -60,11 +60,18 @@ SCENARIOS = (
     _trained("train nodes", "nodes.csv", 24, "--data-set", "edges=edges.csv", needs=("edges.csv",)),
     _trained("train molecules", "mols.csv", 24),
     _trained("train --seeds", "mols.csv", 9, "--seeds", "2"),
-    Scenario("train --overwrite", (*_OVERWRITE, "--overwrite"), (*_OVERWRITE, "--resume"), ("mols.csv", "molmodel"), 15, keeps="molmodel"),
+    Scenario(
+        "train --overwrite",
+        (*_OVERWRITE, "--overwrite"),
+        (*_OVERWRITE, "--resume"),
+        ("mols.csv", "molmodel"),
+        15,
+        keeps="molmodel",
+    ),
     Scenario("predict", _PREDICT, _PREDICT, ("molmodel", "many.csv"), 15),
     Scenario("cache", _CACHE, _CACHE, ("many.csv",), 15),
     Scenario("table --workers", _TABLE, _TABLE, ("data",), 9),
-)  # fmt: skip
+)
 
 
 def cases(scenario: Scenario, good: Path, count: int, seed: int) -> Iterator[Case]:
@@ -72,7 +79,9 @@ def cases(scenario: Scenario, good: Path, count: int, seed: int) -> Iterator[Cas
     with tempfile.TemporaryDirectory() as folder:
         undisturbed = _undisturbed(scenario, good, Path(folder))
     for number in range(count):
-        attack = partial(_attack, scenario, good, undisturbed, number, random.Random(f"{seed} {scenario.name} {number}"))
+        attack = partial(
+            _attack, scenario, good, undisturbed, number, random.Random(f"{seed} {scenario.name} {number}")
+        )
         yield Case(f"kill {scenario.name}", number, attack)
 
 
@@ -84,7 +93,9 @@ def _undisturbed(scenario: Scenario, good: Path, folder: Path) -> Undisturbed:
     return Undisturbed(left_in(folder), ran.seconds)
 
 
-def _attack(scenario: Scenario, good: Path, undisturbed: Undisturbed, number: int, draw: random.Random, folder: Path) -> list[Failure]:
+def _attack(
+    scenario: Scenario, good: Path, undisturbed: Undisturbed, number: int, draw: random.Random, folder: Path
+) -> list[Failure]:
     placed(scenario.needs, good, folder)
     kind = SIGNALS[number % len(SIGNALS)]
     victim = Victim(scenario.command, folder, LONGEST)
@@ -134,7 +145,9 @@ def went_on(command: tuple[str, ...], folder: Path, wanted: dict[str, str]) -> l
     strays = sorted(left.keys() - wanted.keys())
     differing = sorted(name for name, content in wanted.items() if left.get(name) != content)
     found = [("stray", f"left behind: {', '.join(strays)[:200]}")] if strays else []
-    return found + ([("other result", f"differing from an undisturbed run: {', '.join(differing)[:200]}")] if differing else [])
+    return found + (
+        [("other result", f"differing from an undisturbed run: {', '.join(differing)[:200]}")] if differing else []
+    )
 
 
 def placed(names: tuple[str, ...], good: Path, folder: Path) -> None:
@@ -149,14 +162,12 @@ def placed(names: tuple[str, ...], good: Path, folder: Path) -> None:
 def left_in(folder: Path) -> dict[str, str]:
     """Every file by a name without process numbers and hashes, with what must be equal between equal runs."""
     files = [path for path in folder.rglob("*") if path.is_file() and "home" not in path.relative_to(folder).parts]
-    named = sorted((_plain(str(path.relative_to(folder))), path) for path in files if not _is_captured(path))
+    named = sorted((_plain(str(path.relative_to(folder))), path) for path in files)
     lines = [path for name, path in named if name == "fresh/#.jsonl"]  # of all workers of a table together
     left = {name: _content(path) for name, path in named if path not in lines}
-    return left | ({"fresh/#.jsonl": "\n".join(sorted("\n".join(map(_content, lines)).split("\n")))} if lines else {})
-
-
-def _is_captured(path: Path) -> bool:
-    return re.fullmatch(r"\.(out|err)-[\d.]+", path.name) is not None
+    return left | (
+        {"fresh/#.jsonl": "\n".join(sorted(filter(None, "\n".join(map(_content, lines)).split("\n"))))} if lines else {}
+    )
 
 
 def _plain(name: str) -> str:
@@ -168,7 +179,8 @@ def _content(path: Path) -> str:
     try:
         content = path.read_bytes()
         if path.suffix == ".jsonl":
-            return "\n".join(json.dumps(_stable(json.loads(line)), sort_keys=True) for line in content.splitlines())
+            lines = [_stable(json.loads(line)) for line in content.splitlines()]
+            return "\n".join(json.dumps(line, sort_keys=True) for line in lines if "error" not in line)
         if path.name == "config.json":
             return json.dumps(_stable(json.loads(content)), sort_keys=True)
     except (OSError, ValueError) as error:

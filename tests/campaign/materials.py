@@ -128,7 +128,15 @@ def planetoid() -> dict[str, bytes]:
     x = scipy.sparse.random(600, 8, density=0.3, format="csr", random_state=0, dtype=np.float32)
     y = np.eye(3, dtype=np.int32)[np.arange(600) % 3]
     around = defaultdict(list, {i: [(i + 1) % 600, (i - 1) % 600] for i in range(600)})
-    content = {"x": x[:30], "tx": x[540:], "allx": x[:540], "y": y[:30], "ty": y[540:], "ally": y[:540], "graph": around}
+    content = {
+        "x": x[:30],
+        "tx": x[540:],
+        "allx": x[:540],
+        "y": y[:30],
+        "ty": y[540:],
+        "ally": y[:540],
+        "graph": around,
+    }
     files = {part: _python_2(pickle.dumps(value, protocol=3)) for part, value in content.items()}
     return files | {"test.index": "".join(f"{i}\n" for i in range(540, 600)).encode()}
 

@@ -32,7 +32,9 @@ def draws(strategy: Strategy, count: int, number: int) -> list[Mutant]:
     found: list[Mutant] = []
 
     @seed(number)
-    @settings(max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=HealthCheck)
+    @settings(
+        max_examples=count, database=None, phases=[Phase.generate], deadline=None, suppress_health_check=HealthCheck
+    )
     @given(strategy)
     def collect(mutant: Mutant) -> None:
         found.append(mutant)
@@ -50,13 +52,25 @@ def damaged_bytes(content: bytes) -> Strategy:
     length = st.sampled_from([1, 2, 8, 64, 4096])
     junk = st.sampled_from([b"\0", b"\xff", b"\xfe\xff", b"{", b"NaN", b"\r\n", b"9" * 400, "\u202e".encode()])
     return st.one_of(
-        st.builds(lambda at, bit: Mutant(f"bit {bit} of byte {at} flipped", partial(_flipped, content, at, bit)), place, st.integers(0, 7)),
+        st.builds(
+            lambda at, bit: Mutant(f"bit {bit} of byte {at} flipped", partial(_flipped, content, at, bit)),
+            place,
+            st.integers(0, 7),
+        ),
         st.builds(lambda at: Mutant(f"cut to {at} bytes", partial(_cut, content, at)), place),
-        st.builds(lambda at, more: Mutant(f"{more!r:.30} put in at byte {at}", partial(_inserted, content, at, more)), place, junk),
+        st.builds(
+            lambda at, more: Mutant(f"{more!r:.30} put in at byte {at}", partial(_inserted, content, at, more)),
+            place,
+            junk,
+        ),
         st.builds(lambda at, n: Mutant(f"{n} bytes zeroed from {at}", partial(_zeroed, content, at, n)), place, length),
-        st.builds(lambda at, n: Mutant(f"{n} bytes left out from {at}", partial(_dropped, content, at, n)), place, length),
-        st.sampled_from([0, 1 << 20, 64 << 20]).map(lambda n: Mutant(f"followed by {n} bytes of 0x41", partial(_followed, content, n))),
-    )  # fmt: skip
+        st.builds(
+            lambda at, n: Mutant(f"{n} bytes left out from {at}", partial(_dropped, content, at, n)), place, length
+        ),
+        st.sampled_from([0, 1 << 20, 64 << 20]).map(
+            lambda n: Mutant(f"followed by {n} bytes of 0x41", partial(_followed, content, n))
+        ),
+    )
 
 
 def _flipped(content: bytes, at: int, bit: int) -> bytes:
@@ -88,8 +102,23 @@ def _followed(content: bytes, length: int) -> bytes:
 
 _TEXTS = ["", "nan", "../../../etc/passwd", "\x00", "\ud800", "Infinity", "__class__", "1e400", "\n"]
 _NUMBERS = [0, -1, 1, 2**31, 2**63, -(2**63), 10**400, 10**7, 1e308, -1e308, 1e-320, math.nan, math.inf, -math.inf, 0.5]
-SCALARS = st.one_of(st.none(), st.booleans(), st.sampled_from(_NUMBERS), st.sampled_from(_TEXTS), st.just(100_000).map("A".__mul__), st.integers(), st.floats())
-VALUES = st.one_of(SCALARS, st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3), max_leaves=5))  # fmt: skip
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from(_NUMBERS),
+    st.sampled_from(_TEXTS),
+    st.just(100_000).map("A".__mul__),
+    st.integers(),
+    st.floats(),
+)
+VALUES = st.one_of(
+    SCALARS,
+    st.recursive(
+        SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_leaves=5,
+    ),
+)
 
 
 def damaged_json(document: Any) -> Strategy:
@@ -98,12 +127,28 @@ def damaged_json(document: Any) -> Strategy:
     inner = st.sampled_from([p for p in places(document) if p] or [()])
     return st.one_of(
         inner.map(lambda at: _json_mutant(document, at, "deleted", _delete)),
-        st.builds(lambda at, value: _json_mutant(document, at, f"now {value!r:.60}", partial(_put, value=value)), place, VALUES),
-        st.builds(lambda at, value: _json_mutant(document, at, f"now {value!r:.60}", partial(_put, value=value)), place, VALUES),
-        st.builds(lambda at, deep: _json_mutant(document, at, f"nested {deep} deep", partial(_nest, deep=deep)), place, st.sampled_from([1, 50, 5000])),
-        st.builds(lambda at, times: _json_mutant(document, at, f"enlarged {times} times", partial(_enlarge, times=times)), place, st.sampled_from([2, 1000, 100_000])),
+        st.builds(
+            lambda at, value: _json_mutant(document, at, f"now {value!r:.60}", partial(_put, value=value)),
+            place,
+            VALUES,
+        ),
+        st.builds(
+            lambda at, value: _json_mutant(document, at, f"now {value!r:.60}", partial(_put, value=value)),
+            place,
+            VALUES,
+        ),
+        st.builds(
+            lambda at, deep: _json_mutant(document, at, f"nested {deep} deep", partial(_nest, deep=deep)),
+            place,
+            st.sampled_from([1, 50, 5000]),
+        ),
+        st.builds(
+            lambda at, times: _json_mutant(document, at, f"enlarged {times} times", partial(_enlarge, times=times)),
+            place,
+            st.sampled_from([2, 1000, 100_000]),
+        ),
         inner.map(lambda at: _json_mutant(document, at, "renamed", _rename)),
-    )  # fmt: skip
+    )
 
 
 def places(document: Any, here: Place = ()) -> Iterator[Place]:
@@ -170,7 +215,13 @@ def _nest(document: Any, at: Place, deep: int) -> Any:
 
 def _enlarge(document: Any, at: Place, times: int) -> Any:
     old = value_at(document, at)
-    large = old * times if isinstance(old, list | str) else [old] * times if isinstance(old, dict) else 10 ** min(times, 4000)
+    large = (
+        old * times
+        if isinstance(old, list | str)
+        else [old] * times
+        if isinstance(old, dict)
+        else 10 ** min(times, 4000)
+    )
     return _put(document, at, large)
 
 
@@ -184,8 +235,42 @@ def _rename(document: Any, at: Place) -> Any:
 
 # CSV. A cell is replaced; a column or a row is dropped or doubled.
 
-_WORDS = ["", "nan", "inf", "-inf", "1e308", "1e38", "1e400", "abc", "0x10", "1_000", "١٢", "\x00", "a\nb", 'x"y', "," * 50, "9" * 5000, "=1+1"]
-_CELLS = [*_WORDS, "-1", "10000000", "1e-320", "True", "None", "  ", "\u202e1", "C" * 300, "(" * 2000, "CC\nCC", "[Og]", "C.C", "*", "c1ccccc"]
+_WORDS = [
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e38",
+    "1e400",
+    "abc",
+    "0x10",
+    "1_000",
+    "١٢",
+    "\x00",
+    "a\nb",
+    'x"y',
+    "," * 50,
+    "9" * 5000,
+    "=1+1",
+]
+_CELLS = [
+    *_WORDS,
+    "-1",
+    "10000000",
+    "1e-320",
+    "True",
+    "None",
+    "  ",
+    "\u202e1",
+    "C" * 300,
+    "(" * 2000,
+    "CC\nCC",
+    "[Og]",
+    "C.C",
+    "*",
+    "c1ccccc",
+]
 _NAMES = ["error", "label", "y", "id", "", "smiles", "predicted_logS", "source", "a\nb", "x" * 10_000, "nan"]
 
 
@@ -195,19 +280,45 @@ def damaged_table(content: bytes) -> Strategy:
     row, column = st.integers(1, len(rows) - 1), st.integers(0, len(rows[0]) - 1)
     cell = st.one_of(st.sampled_from(_CELLS), st.text(max_size=6), st.floats().map(repr))
     return st.one_of(
-        st.builds(lambda i, j, text: Mutant(f"row {i}, {rows[0][j]}: {text!r:.40}", partial(_cell, rows, i, j, text), "plausible"), row, column, cell),
-        st.builds(lambda i, j, text: Mutant(f"row {i}, {rows[0][j]}: {text!r:.40}", partial(_cell, rows, i, j, text), "plausible"), row, column, cell),
-        st.builds(lambda j, name: Mutant(f"column {rows[0][j]} named {name!r:.40}", partial(_cell, rows, 0, j, name), "plausible"), column, st.sampled_from(_NAMES)),
+        st.builds(
+            lambda i, j, text: Mutant(
+                f"row {i}, {rows[0][j]}: {text!r:.40}", partial(_cell, rows, i, j, text), "plausible"
+            ),
+            row,
+            column,
+            cell,
+        ),
+        st.builds(
+            lambda i, j, text: Mutant(
+                f"row {i}, {rows[0][j]}: {text!r:.40}", partial(_cell, rows, i, j, text), "plausible"
+            ),
+            row,
+            column,
+            cell,
+        ),
+        st.builds(
+            lambda j, name: Mutant(
+                f"column {rows[0][j]} named {name!r:.40}", partial(_cell, rows, 0, j, name), "plausible"
+            ),
+            column,
+            st.sampled_from(_NAMES),
+        ),
         column.map(lambda j: Mutant(f"column {rows[0][j]} left out", partial(_without_column, rows, j), "plausible")),
         column.map(lambda j: Mutant(f"column {rows[0][j]} twice", partial(_with_column, rows, j), "plausible")),
         row.map(lambda i: Mutant(f"row {i} has a cell too many", partial(_ragged, rows, i, 1))),
         row.map(lambda i: Mutant(f"row {i} has a cell too few", partial(_ragged, rows, i, -1), "plausible")),
         row.map(lambda i: Mutant(f"row {i} twice", partial(_with_row, rows, i), "plausible")),
-        st.sampled_from([3000, 100_000]).map(lambda n: Mutant(f"{n} columns more", partial(_wider, rows, n), "plausible")),
-        st.sampled_from([1 << 16, 1 << 24]).map(lambda n: Mutant(f"a cell of {n} letters", partial(_cell, rows, 1, 0, "C" * n), "plausible")),
-        st.sampled_from(["utf-16", "utf-8-sig", "cp037"]).map(lambda code: Mutant(f"in {code}", lambda: content.decode().encode(code), "plausible")),
+        st.sampled_from([3000, 100_000]).map(
+            lambda n: Mutant(f"{n} columns more", partial(_wider, rows, n), "plausible")
+        ),
+        st.sampled_from([1 << 16, 1 << 24]).map(
+            lambda n: Mutant(f"a cell of {n} letters", partial(_cell, rows, 1, 0, "C" * n), "plausible")
+        ),
+        st.sampled_from(["utf-16", "utf-8-sig", "cp037"]).map(
+            lambda code: Mutant(f"in {code}", lambda: content.decode().encode(code), "plausible")
+        ),
         damaged_bytes(content).map(lambda m: Mutant(m.says, m.build, "plausible")),
-    )  # fmt: skip
+    )
 
 
 def table_text(rows: list[list[str]]) -> bytes:

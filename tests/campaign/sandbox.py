@@ -1,5 +1,7 @@
 """Commands of the package in forked processes: no import per run, and limits of time, memory and file size."""
 
+import contextlib
+import fcntl
 import gc
 import importlib
 import os
@@ -7,6 +9,7 @@ import pkgutil
 import resource
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +26,7 @@ PREPARED = (
     *("mpl_toolkits.mplot3d", "PIL.PngImagePlugin", "scipy.sparse.csgraph", "scipy.sparse.linalg", "rich.table"),
     *("typer._adapters", "rich._emoji_codes", "torch._dynamo", "rdkit.Chem.Scaffolds.MurckoScaffold"),
 )
+PIPE = 1 << 20  # bytes that a command may say where the size of files is limited
 UNTOLD = 70  # the exit status of a command that raised
 
 
@@ -59,6 +63,7 @@ class Limits:
     file_size: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     before: Callable[[], None] | None = None
+    captured: Path | None = None  # where the home lies, if not in the command's folder
 
 
 def prepare() -> None:
@@ -79,16 +84,36 @@ def run(arguments: Sequence[str], folder: Path, limits: Limits = Limits()) -> Ra
     return Victim(arguments, folder, limits).wait()
 
 
+class _Spoken:
+    """What a process says: a file, or a pipe where the size of files is limited."""
+
+    def __init__(self, in_pipe: bool) -> None:
+        self._begin, self.end = os.pipe() if in_pipe else (os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR), -1)
+        if in_pipe:
+            fcntl.fcntl(self.end, fcntl.F_SETPIPE_SZ, PIPE)
+            os.set_blocking(self._begin, False)
+        else:
+            self.end = os.dup(self._begin)
+
+    def taken(self) -> str:
+        """All of it, once the process has ended."""
+        os.close(self.end)
+        with contextlib.suppress(OSError):  # a pipe has no beginning
+            os.lseek(self._begin, 0, os.SEEK_SET)
+        with open(self._begin, "rb") as stream:
+            return (stream.read() or b"").decode(errors="replace")
+
+
 class Victim:
     """A command that runs in a process and session of its own."""
 
     def __init__(self, arguments: Sequence[str], folder: Path, limits: Limits = Limits()) -> None:  # noqa: B008
         self.arguments, self.folder = tuple(arguments), folder
         self._begin = time.monotonic()
-        self._texts = [folder / f".{name}-{self._begin}" for name in ("out", "err")]
+        self._spoken = [_Spoken(limits.file_size is not None) for _ in range(2)]
         self.process = os.fork()
         if self.process == 0:
-            _become(self.arguments, folder, self._texts, limits)
+            _become(self.arguments, folder, [spoken.end for spoken in self._spoken], limits)
 
     def send(self, number: int) -> None:
         os.kill(self.process, number)
@@ -96,9 +121,7 @@ class Victim:
     def wait(self) -> Ran:
         _, status, used = os.wait4(self.process, 0)
         seconds = time.monotonic() - self._begin
-        out, err = (path.read_text(encoding="utf-8", errors="replace") for path in self._texts)
-        for path in self._texts:
-            path.unlink()
+        out, err = (spoken.taken() for spoken in self._spoken)
         code = os.waitstatus_to_exitcode(status)
         return Ran(self.arguments, code, out, err, seconds, used.ru_maxrss * 1024)
 
@@ -124,14 +147,14 @@ class Victim:
         return left
 
 
-def _become(arguments: tuple[str, ...], folder: Path, texts: list[Path], limits: Limits) -> None:
+def _become(arguments: tuple[str, ...], folder: Path, texts: list[int], limits: Limits) -> None:
     """Never returns."""
     status = UNTOLD
     try:
         os.setsid()
         _redirect(texts)
         os.chdir(folder)
-        os.environ.update(_environment(folder) | dict(limits.environment))
+        os.environ.update(_environment(folder, limits.captured) | dict(limits.environment))
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -148,19 +171,19 @@ def _become(arguments: tuple[str, ...], folder: Path, texts: list[Path], limits:
         os._exit(status)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    # A home of its own; the folder of figures' fonts is shared, since building it takes seconds.
-    home = folder / "home"
+def _environment(folder: Path, captured: Path | None) -> dict[str, str]:
+    """A home of its own, and the data beside the inputs."""
+    home = (captured or folder) / "home"
     home.mkdir(exist_ok=True)
     return {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "LANCZOSNET_DATA": str(folder / "data")}
 
 
-def _redirect(texts: list[Path]) -> None:
-    for descriptor, path in zip((1, 2), texts, strict=True):
-        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)
+def _redirect(texts: list[int]) -> None:
+    for descriptor, end in zip((1, 2), texts, strict=True):
+        os.dup2(end, descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.stdin, sys.stdout, sys.stderr = (
-        open(descriptor, mode, encoding="utf-8", buffering=1) for descriptor, mode in enumerate("rww")  # noqa: SIM115
+        open(descriptor, mode, encoding="utf-8", buffering=1) for descriptor, mode in enumerate("rww")
     )
 
 

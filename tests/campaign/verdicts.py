@@ -11,8 +11,12 @@ from campaign.sandbox import MEMORY, Ran
 CANARY = "EXECUTED"  # the file that every payload would create
 EXITS = (0, 1, 2)
 LONGEST = 4000  # letters of a message
-NOTICE = re.compile(r"warn|error|cannot|damaged|ignor|torn|skip|left out|not (a|the|read)|without|missing", re.IGNORECASE)
-NO_MEMORY = re.compile(r"MemoryError|Unable to allocate|can't allocate memory|not enough memory|out of memory", re.IGNORECASE)  # fmt: skip
+NOTICE = re.compile(
+    r"warn|error|cannot|damaged|ignor|torn|skip|left out|not (a|the|read)|without|missing", re.IGNORECASE
+)
+NO_MEMORY = re.compile(
+    r"MemoryError|Unable to allocate|can't allocate memory|not enough memory|out of memory", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,20 @@ class Failure:
     @property
     def signature(self) -> tuple[str, str, str]:
         """Failures that differ in numbers and quoted texts alone are one fault."""
-        return self.kind, self.class_name, re.sub(r"'[^']*'|\"[^\"]*\"|[\d.e+-]*\d|0x[0-9a-f]+|/\S+", "#", self.shown)[:100]
+        return (
+            self.kind,
+            self.class_name,
+            re.sub(r"'[^']*'|\"[^\"]*\"|[\d.e+-]*\d|0x[0-9a-f]+|/\S+", "#", self.shown)[:100],
+        )
 
 
 Oracle = Callable[[Mutant, Observed, Observed], str | None]
 """What is wrong with an answer that was given with exit 0, if this can be known: mutant, undisturbed, disturbed."""
 
 
-def faults(mutant: Mutant, good: Observed, bad: Observed, folder: Path, oracle: Oracle, names: tuple[str, ...]) -> list[tuple[str, str]]:
+def faults(
+    mutant: Mutant, good: Observed, bad: Observed, folder: Path, oracle: Oracle, names: tuple[str, ...]
+) -> list[tuple[str, str]]:
     """Every kind of failure of one run, and what shows it."""
     ran = bad.ran
     shown = _last_lines(ran)
