@@ -122,8 +122,7 @@ def _print_failures(failures: list[Failure], broken: list[str]) -> None:
     for (kind, class_name, _), group in sorted(alike.items(), key=lambda item: (item[0][0] in REPORTED_ONLY, item[0])):
         first = group[0]
         print(f"\n{kind}: {class_name}, {len(group)} times, first --case {first.number}: {first.what}")
-        print(f"    {first.command}
-    {first.shown}")
+        print(f"    {first.command}\n    {first.shown}")
     for reason in broken:
         print(f"\nthe attack itself failed: {reason}")
 

@@ -161,13 +161,18 @@ def placed(names: tuple[str, ...], good: Path, folder: Path) -> None:
 
 def left_in(folder: Path) -> dict[str, str]:
     """Every file by a name without process numbers and hashes, with what must be equal between equal runs."""
-    files = [path for path in folder.rglob("*") if path.is_file() and "home" not in path.relative_to(folder).parts]
+    files = [path for path in folder.rglob("*") if _counts(path, folder)]
     named = sorted((_plain(str(path.relative_to(folder))), path) for path in files)
     lines = [path for name, path in named if name == "fresh/#.jsonl"]  # of all workers of a table together
     left = {name: _content(path) for name, path in named if path not in lines}
     return left | (
         {"fresh/#.jsonl": "\n".join(sorted(filter(None, "\n".join(map(_content, lines)).split("\n"))))} if lines else {}
     )
+
+
+def _counts(path: Path, folder: Path) -> bool:
+    """Locks may stay or go: they are empty."""
+    return path.is_file() and path.suffix != ".lock" and "home" not in path.relative_to(folder).parts
 
 
 def _plain(name: str) -> str:

@@ -182,9 +182,9 @@ def _redirect(texts: list[int]) -> None:
     for descriptor, end in zip((1, 2), texts, strict=True):
         os.dup2(end, descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(descriptor, mode, encoding="utf-8", buffering=1) for descriptor, mode in enumerate("rww")
-    )
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        stream = os.fdopen(descriptor, "w" if descriptor else "r", encoding="utf-8", buffering=1)
+        setattr(sys, name, stream)
 
 
 def _limit(limits: Limits) -> None:
