@@ -84,8 +84,8 @@ def _faults(seed: int) -> Iterator[tuple[str, Job, str, Attack]]:
         for _ in range(3):
             moment = draw.uniform(0, 0.6)
             yield "folder deleted", job, f"{job.output} deleted after {moment:.2f} s", partial(_deleted, moment)
-        for _ in range(3):
-            moment = draw.uniform(0, 0.4)
+        for latest in (0, 0.02, 0.1, 0.4):
+            moment = draw.uniform(0, latest)
             yield "two writers", job, f"the second comes after {moment:.2f} s", partial(_two_writers, moment)
     for name in ("predict", "embed"):
         for kind in ("a named pipe", "a link to a file", "a link to standard output", "a folder", "a device"):
