@@ -73,15 +73,15 @@ def _cases(options: argparse.Namespace, good: Path) -> Iterator[Case]:
     def wanted(name: str) -> bool:
         return not options.only or any(text in name for text in options.only)
 
-    shares = sum(target.share for target in TARGETS)
+    file_shares = sum(target.share for target in TARGETS)
+    kill_shares = sum(scenario.share for scenario in kills.SCENARIOS)
     files = (
-        hostile_files.cases(target, good, max(1, options.count * target.share // shares + 1), options.seed)
+        hostile_files.cases(target, good, -(-options.count * target.share // file_shares), options.seed)
         for target in TARGETS
         if wanted(target.name) and options.count
     )
-    shares = sum(scenario.share for scenario in kills.SCENARIOS)
     killed = (
-        kills.cases(scenario, good, -(-options.kills * scenario.share // shares), options.seed)
+        kills.cases(scenario, good, -(-options.kills * scenario.share // kill_shares), options.seed)
         for scenario in kills.SCENARIOS
         if wanted(f"kill {scenario.name}") and options.kills
     )
@@ -134,7 +134,16 @@ def _print_scores(scores: dict[str, Score], seconds: float) -> None:
         how = ", ".join(f"{kind} {count}" for kind, count in sorted(score.kinds.items()))
         print(f"{name:{width}} {score.tried:6} {score.tried - score.failed:6} {score.failed:6}  {how}")
     tried, failed = (sum(getattr(score, key) for score in scores.values()) for key in ("tried", "failed"))
-    print(f"{'all':{width}} {tried:6} {tried - failed:6} {failed:6}  {seconds:.0f} s", flush=True)
+    print(
+        f"{'all':{width}} {tried:6} {tried - failed:6} {failed:6}  {seconds:.0f} s, {_processor():.0f} s of processors",
+        flush=True,
+    )
+
+
+def _processor() -> float:
+    """Seconds that this process and all that it waited for have computed."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 if __name__ == "__main__":
