@@ -7,7 +7,7 @@ DOCS_VENV ?= .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench docs clean
+.PHONY: help setup demo test quick lint format bench campaign docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -48,6 +48,9 @@ bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/blocks.py
 	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500 --models lanczosnet adalanczosnet
+
+campaign: $(READY) ## attack the package with hostile files, kills and faults, half an hour
+	PYTHONPATH=tests $(BIN)/python -W ignore -m campaign $(CAMPAIGN)
 
 docs: $(READY) $(DOCS_READY) ## run the gallery and build the documentation site into site/
 	rm -rf build/gallery

@@ -1,0 +1,326 @@
+"""Which file is mutated how, which commands read it, and what can be known about their answers."""
+
+import json
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from campaign import forged_objects, forgeries, mutants
+from campaign.hostile_files import Reading, Target, rows_stay
+from campaign.materials import LONG, table, train
+from campaign.mutants import Mutant, Strategy
+from campaign.verdicts import finite, refused, same, same_or_said
+
+
+def _signed(folder: Path, content: bytes) -> None:
+    (folder / "molmodel" / "model.safetensors").write_bytes(content)
+    config = folder / "molmodel" / "config.json"
+    config.write_bytes(forgeries.signed_config(config.read_bytes(), content))
+
+
+def _claims(content: bytes) -> Strategy:
+    """`content` is a result line: claims are about its key."""
+    owner = {"host": "elsewhere", "process": 12345}
+    return st.one_of(mutants.damaged_json(owner), mutants.damaged_bytes(json.dumps(owner).encode()))
+
+
+def _claim_placed(folder: Path, content: bytes) -> None:
+    """On every run of the table, from half a minute ago: as if a worker on another machine had died."""
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    claims = folder / "fresh" / "claims"
+    claims.mkdir(parents=True)
+    for line in lines:
+        path = claims / f"{line['key']}.0"
+        path.write_bytes(content)
+        os.utime(path, (time.time() - 3600,) * 2)
+
+
+def _lines(content: bytes) -> Strategy:
+    """One of the lines is another document, or bytes of the file are damaged."""
+    lines = content.splitlines()
+    first = mutants.damaged_json(json.loads(lines[0]))
+    rest = b"\n".join(lines[1:]) + b"\n"
+    spliced = first.map(lambda m: Mutant(m.says, lambda: m.build() + b"\n" + rest, m.effect))
+    return st.one_of(spliced, spliced, mutants.damaged_bytes(content).map(_if_no_number))
+
+
+def _if_no_number(mutant: Mutant) -> Mutant:
+    """Damage inside a text cannot be told from another text, where no checksum stands beside it."""
+    return Mutant(mutant.says, mutant.build, "plausible")
+
+
+def _text_document(content: bytes) -> Strategy:
+    document = mutants.damaged_json(json.loads(content))
+    return st.one_of(document, document, document, mutants.damaged_bytes(content).map(_if_no_number))
+
+
+def without_checksums() -> None:
+    """In the victim: the reader of the published files meets files that nobody published."""
+    from lanczosnet.graphs.sources import SourceFile
+
+    SourceFile.good = lambda self, data_dir=None: next(iter(self.found(data_dir)), None)  # type: ignore[method-assign]
+
+
+MOLECULES = ("mols.csv", "more.csv", "molmodel")
+NODES = ("nodes.csv", "edges.csv", "nodemodel")
+WEIGHTS = ("run/model.safetensors",)
+PREDICT = ("predict", "molmodel", "CCO", "c1ccccc1C", "CCCl")
+LINKED = ("--data-set", "edges=edges.csv")
+_predict = Reading(PREDICT)
+_unread = partial(Reading, oracle=finite)
+
+TARGETS = (
+    Target(
+        "config.json",
+        "molmodel/config.json",
+        MOLECULES,
+        _text_document,
+        (
+            _predict,
+            Reading(("evaluate", "molmodel", "--data", "mols.csv", "--json")),
+            Reading(train("mols.csv", "molmodel", "--resume"), ("molmodel/model.safetensors",)),
+        ),
+        share=4,
+    ),
+    Target(
+        "config.json of nodes",
+        "nodemodel/config.json",
+        NODES,
+        _text_document,
+        (
+            Reading(("predict", "nodemodel", "nodes.csv")),
+            Reading(("evaluate", "nodemodel", "--data", "nodes.csv", *LINKED, "--json")),
+        ),
+        share=2,
+    ),
+    Target(
+        "config.json of points",
+        "pointmodel/config.json",
+        ("pointmodel", "points.csv"),
+        _text_document,
+        (Reading(("predict", "pointmodel", "points.csv")),),
+    ),
+    Target(
+        "model.safetensors",
+        "molmodel/model.safetensors",
+        MOLECULES,
+        lambda c: st.one_of(mutants.damaged_bytes(c), forgeries.damaged_header(c)),
+        (Reading(PREDICT, oracle=same_or_said),),
+        share=2,
+    ),
+    Target(
+        "model.safetensors, signed",
+        "molmodel/model.safetensors",
+        MOLECULES,
+        lambda c: st.one_of(forgeries.retensored(c), forgeries.damaged_header(c)),
+        (Reading(PREDICT, oracle=finite), _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json"))),
+        place=_signed,
+        share=2,
+    ),
+    Target(
+        "checkpoint, bytes",
+        "stopped/checkpoint.safetensors",
+        ("mols.csv", "stopped"),
+        mutants.damaged_bytes,
+        (Reading(train("mols.csv", "stopped", "--resume", epochs=LONG), ("stopped/model.safetensors",)),),
+        share=3,
+    ),
+    Target(
+        "checkpoint, tensors",
+        "stopped/checkpoint.safetensors",
+        ("mols.csv", "stopped"),
+        forgeries.retensored,
+        (Reading(train("mols.csv", "stopped", "--resume", epochs=LONG), ("stopped/model.safetensors",)),),
+        share=2,
+    ),
+    Target(
+        "checkpoint, record",
+        "stoppednodes/checkpoint.safetensors",
+        ("nodes.csv", "edges.csv", "stoppednodes"),
+        lambda c: forgeries.damaged_metadata(c, "run"),
+        (Reading(train("nodes.csv", "stoppednodes", "--resume", epochs=LONG), ("stoppednodes/model.safetensors",)),),
+        share=2,
+    ),
+    Target(
+        "metrics.jsonl",
+        "stopped/metrics.jsonl",
+        ("mols.csv", "stopped"),
+        lambda c: st.one_of(_lines(c), mutants.damaged_bytes(c)),
+        (Reading(train("mols.csv", "stopped", "--resume", epochs=LONG), ("stopped/model.safetensors",), same),),
+    ),
+    Target(
+        "result lines",
+        "results.jsonl",
+        (),
+        _lines,
+        tuple(
+            Reading(("table", "qm8", *more))
+            for more in (
+                ("--from", "results.jsonl", "--format", "csv"),
+                ("--from", "results.jsonl", "--json"),
+                ("--merge", "results.jsonl", "--out", "merged"),
+            )
+        ),
+        share=4,
+    ),
+    Target(
+        "result lines, resumed",
+        "results.jsonl",
+        ("data",),
+        _lines,
+        (Reading(table("--out", "results", "--format", "csv")),),
+    ),
+    Target(
+        "claims",
+        "results.jsonl",
+        ("data",),
+        _claims,
+        (Reading(table("--out", "fresh", "--format", "csv"), oracle=same),),
+        place=_claim_placed,
+        names=("claims",),
+    ),
+    Target(
+        "packed cache, bytes",
+        "packed.safetensors",
+        MOLECULES,
+        lambda c: st.one_of(mutants.damaged_bytes(c), forgeries.damaged_header(c)),
+        (Reading(("data", "info", "packed.safetensors")), Reading(("predict", "molmodel", "packed.safetensors"))),
+        share=2,
+    ),
+    Target(
+        "packed cache, signed",
+        "packed.safetensors",
+        MOLECULES,
+        forgeries.repacked,
+        (
+            _unread(("predict", "molmodel", "packed.safetensors")),
+            _unread(("data", "info", "packed.safetensors", "--json")),
+            _unread(train("packed.safetensors", "run"), WEIGHTS),
+            _unread(("spectrum", "packed.safetensors", "--graph", "3", "--json")),
+        ),
+        share=3,
+    ),
+    Target(
+        "cache of QM8",
+        "data/qm8/qm8.safetensors",
+        ("results.jsonl",),
+        forgeries.repacked,
+        (
+            _unread(("data", "verify", "qm8")),
+            _unread(("data", "info", "qm8")),
+            _unread(table("--out", "fresh", "--format", "csv")),
+        ),
+        share=1,
+    ),
+    Target(
+        "molecules, predicted",
+        "more.csv",
+        MOLECULES,
+        mutants.damaged_table,
+        (
+            Reading(("predict", "molmodel", "more.csv"), oracle=rows_stay),
+            Reading(("predict", "molmodel", "more.csv", "--out", "out.csv"), ("out.csv",), rows_stay),
+        ),
+        share=3,
+    ),
+    Target(
+        "molecules, trained on",
+        "mols.csv",
+        MOLECULES,
+        mutants.damaged_table,
+        (
+            _unread(train("mols.csv", "run", "--data-set", "targets=logS"), WEIGHTS),
+            _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json")),
+            _unread(("data", "info", "mols.csv", "--json")),
+        ),
+        share=3,
+    ),
+    Target(
+        "node table",
+        "nodes.csv",
+        NODES,
+        mutants.damaged_table,
+        (
+            Reading(("predict", "nodemodel", "nodes.csv"), oracle=finite),
+            _unread(train("nodes.csv", "run", *LINKED), WEIGHTS),
+            _unread(("embed", "nodes.csv", *LINKED, "--out", "out.csv"), ("out.csv",)),
+            _unread(("data", "info", "nodes.csv", *LINKED, "--json")),
+        ),
+        share=3,
+    ),
+    Target(
+        "edge table",
+        "edges.csv",
+        NODES,
+        mutants.damaged_table,
+        (
+            _unread(("predict", "nodemodel", "nodes.csv")),
+            _unread(train("nodes.csv", "run", *LINKED), WEIGHTS),
+            _unread(("spectrum", "nodes.csv", *LINKED, "--json")),
+        ),
+        share=2,
+    ),
+    Target(
+        "points",
+        "points.csv",
+        ("pointmodel",),
+        mutants.damaged_table,
+        (
+            Reading(("predict", "pointmodel", "points.csv"), oracle=finite),
+            _unread(("evaluate", "pointmodel", "--data", "points.csv", "--json")),
+        ),
+        share=2,
+    ),
+    Target(
+        "npz",
+        "nodes.npz",
+        (),
+        forgeries.npz,
+        (
+            _unread(("data", "info", "nodes.npz", "--json")),
+            _unread(train("nodes.npz", "run"), WEIGHTS),
+            _unread(("embed", "nodes.npz", "--out", "out.csv"), ("out.csv",)),
+        ),
+        share=2,
+    ),
+    Target(
+        "PyG object",
+        "graph.pt",
+        (),
+        forged_objects.objects,
+        (
+            _unread(("data", "info", "graph.pt", "--json")),
+            _unread(train("graph.pt", "run"), WEIGHTS),
+            _unread(("spectrum", "graph.pt", "--json")),
+        ),
+        share=2,
+    ),
+    Target(
+        "PyG objects",
+        "graphs.pt",
+        (),
+        forged_objects.objects,
+        (_unread(("data", "info", "graphs.pt", "--json")), _unread(train("graphs.pt", "run"), WEIGHTS)),
+    ),
+    Target(
+        "Planetoid, verified",
+        "data/planetoid/ind.cora.graph",
+        ("data/planetoid",),
+        lambda c: forged_objects.pickles("graph"),
+        (Reading(("data", "verify", "cora"), oracle=refused), Reading(("data", "info", "cora"), oracle=refused)),
+    ),
+    *(
+        Target(
+            f"Planetoid, {part}",
+            f"data/planetoid/ind.cora.{part}",
+            ("data/planetoid",),
+            partial(lambda part, c: forged_objects.pickles(part), part),
+            (_unread(("data", "info", "cora", "--json")),),
+            before=without_checksums,
+        )
+        for part in ("allx", "ally", "graph", "test.index")
+    ),
+)
