@@ -7,7 +7,7 @@ DOCS_VENV ?= .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint format bench campaign docs clean
+.PHONY: help setup demo test browser quick lint format bench campaign docs clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,8 +25,14 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## train three networks on handwritten digits, draw and report
 	$(BIN)/lanczosnet demo
 
-test: lint ## lint, check types, run every test
+test: lint browser ## lint, check types, run every test
 	$(BIN)/python -m pytest -n 2
+
+# Pages are tested in a real browser. Only a continuous integration that is root installs one; others are told.
+browser:
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+	|| { [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
+	|| echo "There is no browser: the tests of pages are skipped (apt-get install chromium)."
 
 quick: $(READY) ## run the fast tests only
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
