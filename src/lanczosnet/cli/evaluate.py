@@ -1,12 +1,15 @@
 """`lanczosnet evaluate`: measure a model again."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
 from lanczosnet.cli.printing import print_facts
+
+if TYPE_CHECKING:
+    from lanczosnet.schemas.model_config import DataRecord
 
 
 def evaluate(
@@ -36,19 +39,19 @@ def evaluate(
     else:
         from lanczosnet.graphs import load as load_data
 
-        options = _columns_of(trained.config["data"], trained.task.targets, data) | read_settings(data_settings)
+        options = _columns_of(trained.config.data, trained.task.targets, data) | read_settings(data_settings)
         graphs, items = load_data(data, data_dir=data_dir, **options), None
     measured = measure(trained, graphs, items)
-    facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config['data']['source']} ({part})"}
+    facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config.data.source} ({part})"}
     facts |= measured if as_json else {key: _text(value) for key, value in measured.items()}
     print_facts(facts, as_json)
 
 
-def _columns_of(about: dict[str, Any], targets: Sequence[str], data: str) -> dict[str, Any]:
+def _columns_of(about: "DataRecord", targets: Sequence[str], data: str) -> dict[str, Any]:
     """Another table of molecules is read as that of the training: its targets, whatever other columns it has."""
-    if about["inputs"] != "smiles" or not data.endswith(".csv"):
+    if about.inputs != "smiles" or not data.endswith(".csv"):
         return {}
-    same = {key: about["options"][key] for key in ("smiles", "task", "skip_invalid") if key in about["options"]}
+    same = {key: about.options[key] for key in ("smiles", "task", "skip_invalid") if key in about.options}
     return {"targets": list(targets)} | same
 
 

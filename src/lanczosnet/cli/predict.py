@@ -63,17 +63,17 @@ def _predicted(
     first = inputs[0]
     _check_files(inputs)
     if first == "-" or first.endswith(".csv"):
-        if trained.config["data"]["inputs"] != "graph":
+        if trained.config.data.inputs != "graph":
             if options:
                 raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles")
             return _table_rows(trained, _read(first), smiles)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
-        graph = load(first, data_dir=data_dir, **trained.config["data"]["options"] | options)
+        graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
         return _joined(_read(first), trained.predict(graph).rows())
     is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
     if len(inputs) == 1 and is_data:
         return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows())
-    if trained.config["data"]["inputs"] != "smiles":
+    if trained.config.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r}")
     return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows())
 
@@ -89,14 +89,14 @@ def _check_files(inputs: list[str]) -> None:
 
 
 def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[Row]:
-    if trained.config["data"]["inputs"] == "smiles":
+    if trained.config.data.inputs == "smiles":
         if smiles not in rows[0]:
             raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
         return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows())
     import pandas as pd
 
     table = pd.DataFrame(rows)
-    names = trained.config["data"].get("features")
+    names = trained.config.data.get("features")
     return _joined(rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows())
 
 

@@ -3,14 +3,18 @@
 import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.models.registry import model, network
+from lanczosnet.schemas.limits import LimitError, check_limit
+from lanczosnet.schemas.limits import check_options as check_sizes
+from lanczosnet.schemas.record import FileError, check_type, shown
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.tasks import Task
 
@@ -30,12 +34,31 @@ class Architecture:
 
     def build(self, seed: int = 0) -> nn.Module:
         """The network with its first weights; the caller's random state stays as it was."""
+        self.shapes()
+        return self._built(seed)
+
+    def shapes(self) -> dict[str, Tensor]:
+        """The network's tensors without their content; options of a wrong type and too large sizes are an error."""
+        try:
+            check_options(self.name, self.options)
+            check_sizes(self.options)
+        except ValueError as error:
+            raise ArchitectureError(str(error)) from error
+        with torch.device("meta"):
+            tensors: dict[str, Tensor] = self._built(0).state_dict()
+        try:
+            check_limit("PARAMETERS", sum(tensor.numel() for tensor in tensors.values()))
+        except LimitError as error:
+            raise ArchitectureError(str(error)) from error
+        return tensors
+
+    def _built(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             try:
                 return model(self.name, **self.options)
             except (TypeError, ValueError, RuntimeError, ArithmeticError, AttributeError) as error:
-                options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+                options = ", ".join(f"{key}={shown(value)}" for key, value in self.options.items())
                 raise ArchitectureError(f"{self.name} cannot be built with {options}: {error}") from error
 
     def described(self) -> dict[str, Any]:
@@ -47,19 +70,24 @@ def architecture_for(
 ) -> Architecture:
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
     check_options(name, options or {})
+    for key in ("in_channels", "out_channels"):
+        if key in (options or {}):
+            raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
     return Architecture(
         name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
     )
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Options that the network does not have, or text where it wants true or false, are an error; builds nothing."""
+    """Options that the network does not have, or of another type than it wants, are an error; builds nothing."""
     known = _constructor(name)
     for key, value in options.items():
         if key not in known:
             raise TrainingError(f"{name} has no option {key!r}; known are {', '.join(known)}")
-        if isinstance(known[key].default, bool) and isinstance(value, str):  # any text would count as yes
-            raise TrainingError(f"the option {key} of {name} is true or false, not {value!r}")
+        try:
+            check_type(value, known[key], f"the option {key} of {name}")
+        except FileError as error:
+            raise TrainingError(str(error)) from error
 
 
 def option_names(name: str) -> list[str]:
@@ -67,15 +95,18 @@ def option_names(name: str) -> list[str]:
     return list(_constructor(name))
 
 
-def _constructor(name: str) -> dict[str, inspect.Parameter]:
-    found: dict[str, inspect.Parameter] = {}
+@cache
+def _constructor(name: str) -> dict[str, Any]:
+    """The options of a network and their types."""
+    found: dict[str, Any] = {}
     for kind in network(name).__mro__:
         parameters = inspect.signature(vars(kind)["__init__"]).parameters.values()
-        named = {p.name: p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)}
-        found |= {key: p for key, p in named.items() if key not in found}
+        types = get_type_hints(vars(kind)["__init__"])
+        named = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+        found |= {key: types.get(key, Any) for key in named if key not in found}
         if not any(p.kind == p.VAR_KEYWORD for p in parameters):
             break
-    return {key: p for key, p in found.items() if key != "self"}
+    return {key: kind for key, kind in found.items() if key != "self"}
 
 
 def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:

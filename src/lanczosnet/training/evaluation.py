@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, load, split
+from lanczosnet.schemas.model_config import DataRecord
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.serialization import TrainedModel
 from lanczosnet.training.tasks import (
@@ -29,21 +30,21 @@ def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None
 
     Files that are not here are looked for in the folder that the training was started in.
     """
-    about, parts = trained.config["data"], trained.config["split"]
-    options = about["options"] | {key: _found(about, about["options"][key]) for key in FILES & about["options"].keys()}
-    data = load(_found(about, about["source"]), data_dir=data_dir, **options)
-    again = split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
-    known_inputs = {about.get("input_hash"), input_fingerprint(data)} - {None}
-    if again.hash != parts["hash"] or fingerprint(data) != about["targets"] or len(known_inputs) > 1:
+    about, parts = trained.config.data, trained.config.split
+    options = about.options | {key: _found(about, about.options[key]) for key in FILES & about.options.keys()}
+    data = load(_found(about, about.source), data_dir=data_dir, **options)
+    again = split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
+    known_inputs = {about.input_hash, input_fingerprint(data)} - {None}
+    if again.hash != parts.hash or fingerprint(data) != about.targets or len(known_inputs) > 1:
         raise TrainingError(
-            f"{about['source']} has changed since the model was trained, and with it what was trained on. "
+            f"{about.source} has changed since the model was trained, and with it what was trained on. "
             "To measure on all of it, pass the new data"
         )
     return data, getattr(again, part)
 
 
-def _found(about: dict[str, Any], name: str) -> str:
-    there = Path(about.get("folder", ".")) / name  # which is the name itself where that is a whole path
+def _found(about: DataRecord, name: str) -> str:
+    there = Path(about.folder or ".") / name  # which is the name itself where that is a whole path
     return str(there) if not Path(name).exists() and there.exists() else name
 
 

@@ -233,16 +233,16 @@ def discard_runs(job: Job, folders: Sequence[Path]) -> None:
 def _saved_result(job: Job, folder: Path) -> FitResult:
     config = read_config(folder)
     found = {
-        "split": config["split"]["hash"],
-        "targets": config["data"]["targets"],
-        "inputs": config["data"].get("input_hash"),
-        "architecture": config["architecture"],
-        "recipe": config["training"]["settings"],
-        "seed": config["training"]["seed"],
+        "split": config.split.hash,
+        "targets": config.data.targets,
+        "inputs": config.data.input_hash,
+        "architecture": config.architecture.document(),
+        "recipe": config.training.settings,
+        "seed": config.training.seed,
     }
     if differences(found, json.loads(json.dumps(job.identity()))):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
-    return FitResult(**config["result"])
+    return FitResult(**config.result.document())
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:

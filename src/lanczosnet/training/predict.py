@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
+from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import Classification, Task
@@ -45,14 +46,14 @@ class Predictions:
         return row | {"error": self.errors[i]}
 
 
-def predict(network: nn.Module, task: Task, data: dict[str, Any], items: Any, batch_size: int) -> Predictions:
+def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_size: int) -> Predictions:
     """Predictions for anything that the model was made for; `data` is the description that is saved with it."""
     if isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
         graphs, errors = _from_smiles([items] if isinstance(items, str) else items, data)
     elif isinstance(items, PackedGraphs):
         graphs, errors = items, None
     elif isinstance(items, Data) or (isinstance(items, list | tuple) and all(isinstance(item, Data) for item in items)):
-        graphs, errors = _by_names([items] if isinstance(items, Data) else items, data.get("features")), None
+        graphs, errors = _by_names([items] if isinstance(items, Data) else items, getattr(data, "features", None)), None
     else:
         graphs, errors = _from_features(items, data)
     if task.level == "graph":
@@ -99,14 +100,14 @@ def _bare(data: Data) -> Data:
     return Data(**{key: data[key] for key in kept if key in data})
 
 
-def _from_smiles(smiles: Sequence[str], data: dict[str, Any]) -> tuple[Sequence[Data], list[str]]:
-    if data["inputs"] != "smiles":
-        raise TrainingError(f"this model was trained on {data['name']} ({data['inputs']}), not on SMILES")
+def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
+    if not isinstance(data, SmilesData):
+        raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
     from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
 
-    if tuple(data["edge_types"]) != EDGE_TYPES:
-        raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data['edge_types'])}")
-    results = [_known_atoms(result, set(data["atom_types"])) for result in read_smiles(smiles)]
+    if data.edge_types != EDGE_TYPES:
+        raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
+    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles)]
     errors = [result if isinstance(result, str) else "" for result in results]
     return [_molecule_graph(result, len(EDGE_TYPES)) for result in results if isinstance(result, Molecule)], errors
 
@@ -129,12 +130,12 @@ def _molecule_graph(molecule: Any, num_edge_types: int) -> Data:
     )
 
 
-def _from_features(items: Any, data: dict[str, Any]) -> tuple[Sequence[Data], list[str]]:
-    if data["inputs"] != "features":
+def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:
+    if not isinstance(data, FeaturesData):
         raise TrainingError(
-            f"this model was trained on {data['name']} and predicts {data['inputs']}, not {type(items).__name__}"
+            f"this model was trained on {data.name} and predicts {data['inputs']}, not {type(items).__name__}"
         )
-    names = data["features"]
+    names = list(data.features)
     if hasattr(items, "columns") and names:
         missing = [name for name in names if name not in items.columns]
         if missing:
@@ -146,7 +147,7 @@ def _from_features(items: Any, data: dict[str, Any]) -> tuple[Sequence[Data], li
     x = values[good]
     if not len(x):
         return [], errors
-    return [Data(x=x, edge_index=_neighbours(x, data["neighbours"]))], errors
+    return [Data(x=x, edge_index=_neighbours(x, data.neighbours))], errors
 
 
 def _numbers(items: Any) -> Tensor:

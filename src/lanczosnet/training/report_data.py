@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
 from lanczosnet.graphs import Split, split
+from lanczosnet.schemas.model_config import ModelConfig
 from lanczosnet.training.architecture import architecture_for
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.evaluation import original_data
@@ -74,18 +75,17 @@ def _attempt(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
         found["problems"][name] = str(error) or type(error).__name__
 
 
-def train_command(config: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]:
     """The command that trains the same model again; options that equal the defaults are left out."""
-    about, parts, training = config["data"], config["split"], config["training"]
-    architecture = config["architecture"]
-    recipe = vars(RECIPES[training["recipe"]][config["task"]["level"]])
-    changed = {key: value for key, value in training["settings"].items() if recipe.get(key) != value}
-    options = {key: value for key, value in architecture["options"].items() if defaults.get(key, ...) != value}
-    command = ["lanczosnet", "train", about["source"], "--model", architecture["name"]]
-    command += ["--recipe", training["recipe"], "--seed", str(training["seed"]), "--split", parts["kind"]]
-    command += [] if parts["fraction"] is None else ["--fraction", str(parts["fraction"])]
-    command += ["--split-seed", str(parts["seed"])] if parts["seed"] else []
-    command += _repeated("--data-set", about["options"])
+    about, parts, training, architecture = config.data, config.split, config.training, config.architecture
+    recipe = vars(RECIPES[training.recipe][config.task.level])
+    changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
+    options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
+    command = ["lanczosnet", "train", about.source, "--model", architecture.name]
+    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.kind]
+    command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
+    command += ["--split-seed", str(parts.seed)] if parts.seed else []
+    command += _repeated("--data-set", about.options)
     return command + _repeated("--set", changed | options)
 
 
@@ -96,7 +96,7 @@ def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:
 
 def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
     """The options of a network of this kind on this data, and nothing set."""
-    return architecture_for(data, trained.task, trained.config["architecture"]["name"]).options
+    return architecture_for(data, trained.task, trained.config.architecture.name).options
 
 
 def _epochs(path: Path) -> list[dict[str, Any]]:
@@ -107,9 +107,9 @@ def _epochs(path: Path) -> list[dict[str, Any]]:
 
 def _original(trained: TrainedModel, data_dir: Path | None) -> tuple[Any, Split]:
     """The data and the split of the training; changed data is an error."""
-    parts = trained.config["split"]
+    parts = trained.config.split
     data, _ = original_data(trained, "test", data_dir)
-    return data, split(data, parts["kind"], fraction=parts["fraction"], seed=parts["seed"])
+    return data, split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
 
 
 def _described(data: Any) -> dict[str, int]:

@@ -19,22 +19,28 @@ from torch_geometric.data import Data
 import lanczosnet
 from lanczosnet.files import atomic_write, sha256_of
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
+from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
-from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.predict import Predictions, predict
-from lanczosnet.training.tasks import Task, described, from_description
+from lanczosnet.training.tasks import Task, described, from_record
+from lanczosnet.training.weights import check_weights
 
-FORMAT = 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A network with its weights, the task it learnt, and `config`, everything else that is known about it."""
+    """A network with its weights, the task it learnt, and `config`, everything else that is known about it.
+
+    The parts of `config` are attributes, and keys as in `config.json`: `config.training.seed`,
+    `config["training"]["seed"]`.
+    """
 
     network: nn.Module
     task: Task
-    config: dict[str, Any]
+    config: ModelConfig
 
     def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
@@ -44,7 +50,7 @@ class TrainedModel:
         a data frame with the training table's columns), whose rows are joined to one another. What cannot be read has
         its reason in `errors`.
         """
-        return predict(self.network, self.task, self.config["data"], items, batch_size)
+        return predict(self.network, self.task, self.config.data, items, batch_size)
 
 
 def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:
@@ -67,7 +73,7 @@ def save_halved(source: Path, folder: Path) -> None:
     for key, value in halved.items():
         if not value.isfinite().all():
             raise TrainingError(f"{source / WEIGHTS}: {key} is too large for 16 bits; keep the model as it is")
-    _write(folder, halved, config)
+    _write(folder, halved, config.document())
 
 
 def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
@@ -75,6 +81,7 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
     with atomic_write(folder / WEIGHTS) as temporary:
         temporary.write_bytes(serialized(weights))
     config = config | {"weights": sha256_of(folder / WEIGHTS)}
+    check_document(json.loads(json.dumps(config)), folder / CONFIG)
     with atomic_write(folder / CONFIG) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
@@ -83,34 +90,39 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
     """The model in a directory, ready to predict."""
     folder = Path(folder).expanduser()
     config = read_config(folder)
-    if not (folder / WEIGHTS).is_file() or sha256_of(folder / WEIGHTS) != config.get("weights"):
-        raise TrainingError(
-            f"{folder / WEIGHTS} is not the file that {CONFIG} describes: it is missing, torn or changed. "
-            "Copy the whole directory again, or train again"
-        )
+    weights = _read_weights(folder, config.weights)
     try:
-        architecture = Architecture(**config["architecture"])
-        task = from_description(config["task"])
+        architecture = Architecture(config.architecture.name, dict(config.architecture.options))
+        check_weights(weights, architecture.shapes(), folder / WEIGHTS)
         network = architecture.build()
-    except (KeyError, TypeError, ValueError) as error:
+    except ArchitectureError as error:
         raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
-    _fill(network, folder / WEIGHTS)
-    return TrainedModel(network.to(device).eval(), task, config)
+    network.load_state_dict(weights)
+    return TrainedModel(network.to(device).eval(), from_record(config.task), config)
 
 
-def read_config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> ModelConfig:
     """The configuration, if this program can read it."""
     path = folder / CONFIG
     if not path.is_file():
         raise TrainingError(f"{folder} is no model directory: there is no {CONFIG} in it")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        version = int(config["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise TrainingError(f"{path} is not the configuration of a model ({error})") from error
-    if version > FORMAT:
-        raise TrainingError(f"{path} has format {version}, this program reads up to {FORMAT}: update lanczosnet")
-    return config
+        return model_config(path.read_bytes(), path)
+    except FileError as error:
+        raise TrainingError(str(error)) from error
+
+
+def _read_weights(folder: Path, checksum: str) -> dict[str, Tensor]:
+    path = folder / WEIGHTS
+    if not path.is_file() or sha256_of(path) != checksum:
+        raise TrainingError(
+            f"{path} is not the file that {CONFIG} describes: it is missing, torn or changed. "
+            "Copy the whole directory again, or train again"
+        )
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise TrainingError(f"{path} is no safetensors file ({error})") from error
 
 
 def versions() -> dict[str, str]:
@@ -128,16 +140,3 @@ def data_description(data: Data | PackedGraphs) -> dict[str, Any]:
         return {"name": data.name, "inputs": "graph"}
     features = list(data.get("features", ()))
     return {"name": data.name, "inputs": "features", "features": features, "neighbours": data.neighbours}
-
-
-def _fill(network: nn.Module, path: Path) -> None:
-    try:
-        weights = load_file(path)
-    except SafetensorError as error:
-        raise TrainingError(f"{path} is no safetensors file ({error})") from error
-    own: dict[str, Tensor] = network.state_dict()
-    for key in own.keys() | weights.keys():
-        here, there = (tuple(held[key].shape) if key in held else None for held in (own, weights))
-        if here != there:
-            raise TrainingError(f"{path} does not fit its architecture: {key} is {there}, but should be {here}")
-    network.load_state_dict(weights)

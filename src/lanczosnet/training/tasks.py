@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends import operation
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.schemas.model_config import RegressionRecord, TaskRecord
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import RegressionLoss
 
@@ -171,9 +172,6 @@ def mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:
     return task.losses(output, y).sum() / task.known(y).sum().clamp(min=1)
 
 
-_KINDS: dict[str, type[Any]] = {"regression": Regression, "classification": Classification}
-
-
 def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: RegressionLoss = "mse") -> Task:
     """The task that a data set poses, scaled by its training items."""
     y = targets_of(data)
@@ -238,9 +236,10 @@ def described(task: Task) -> dict[str, Any]:
     return {"kind": task.kind, **asdict(task)}
 
 
-def from_description(description: dict[str, Any]) -> Task:
-    fields = {key: _tuples(value) for key, value in description.items() if key != "kind"}
-    return _KINDS[description["kind"]](**fields)
+def from_record(record: TaskRecord) -> Task:
+    """The task that a model directory describes."""
+    fields = {name: getattr(record, name) for name in record.__struct_fields__}
+    return Regression(**fields) if isinstance(record, RegressionRecord) else Classification(**fields)
 
 
 def with_loss(task: Task, loss: RegressionLoss) -> Task:

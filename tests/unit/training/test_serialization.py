@@ -205,7 +205,7 @@ def test_what_cannot_be_trusted_is_refused_with_a_clear_message(digits, tmp_path
     with pytest.raises(TrainingError, match="unknown model 'transformer'"):
         lanczosnet.load_model(other)
     (other / "config.json").write_text("{")
-    with pytest.raises(TrainingError, match="not the configuration"):
+    with pytest.raises(TrainingError, match="config.json: not a JSON document"):
         lanczosnet.load_model(other)
     with pytest.raises(TrainingError, match="no model directory"):
         lanczosnet.load_model(tmp_path)

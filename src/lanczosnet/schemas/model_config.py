@@ -1,0 +1,222 @@
+"""The schema of `config.json`, which says everything of a trained model but its weights.
+
+`record` documents how a field is added.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta
+
+from lanczosnet.schemas.limits import check_limit, check_options
+from lanczosnet.schemas.record import (
+    Count,
+    Digest,
+    Document,
+    Finite,
+    Name,
+    Positive,
+    PositiveFinite,
+    Record,
+    Sha256,
+    Share,
+    checked,
+    parsed,
+    up_to_date,
+)
+
+FORMAT = 1
+REMEDY = "Copy the whole model directory again, or train again"
+
+Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
+Metrics = dict[str, dict[str, float]]  # of the validation and the test items; NaN where nothing could be measured
+
+
+class ArchitectureRecord(Record, frozen=True, kw_only=True):
+    """What builds the network. The constructor of the network checks its options."""
+
+    name: Name
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        check_options(self.options)
+
+
+class RegressionRecord(Record, frozen=True, kw_only=True, tag_field="kind", tag="regression"):
+    """Numbers, and how they are standardised."""
+
+    kind: ClassVar[str] = "regression"
+    level: Literal["node", "graph"]
+    targets: Names
+    mean: tuple[Finite, ...]
+    deviation: tuple[PositiveFinite, ...]
+    units: tuple[str, ...] = ()
+    loss: Literal["mse", "l1", "mae"] = "mse"
+
+    def __post_init__(self) -> None:
+        check_distinct("targets", self.targets)
+        for name in ("mean", "deviation"):
+            check_length(name, getattr(self, name), "target", self.targets)
+        if self.units:
+            check_length("units", self.units, "target", self.targets)
+
+    @property
+    def out_channels(self) -> int:
+        return len(self.targets)
+
+
+class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", tag="classification"):
+    """Classes, by their names, of every target."""
+
+    kind: ClassVar[str] = "classification"
+    level: Literal["node", "graph"]
+    targets: Names
+    classes: tuple[Annotated[tuple[str, ...], Meta(min_length=1)], ...]
+
+    def __post_init__(self) -> None:
+        check_distinct("targets", self.targets)
+        check_length("classes", self.classes, "target", self.targets)
+        for names in self.classes:
+            check_limit("CLASSES", len(names))
+            check_distinct("classes", names)
+
+    @property
+    def out_channels(self) -> int:
+        return sum(map(len, self.classes))
+
+
+TaskRecord = RegressionRecord | ClassificationRecord
+
+
+class CommonData(Record, frozen=True, kw_only=True):
+    """The data of the training, as far as all kinds have it."""
+
+    name: str
+    source: Name
+    options: dict[str, Any]
+    folder: str | None = None  # that the training was started in, where the source is a file
+    targets: Digest  # fingerprints
+    input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
+
+
+class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
+    """Molecules; the model knows these elements and kinds of bonds."""
+
+    inputs: ClassVar[str] = "smiles"
+    atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
+    edge_types: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_distinct("atom_types", self.atom_types)
+
+
+class GraphsData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="graphs"):
+    """Many graphs of the user's."""
+
+    inputs: ClassVar[str] = "graphs"
+
+
+class GraphData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="graph"):
+    """One graph, whose nodes are predicted."""
+
+    inputs: ClassVar[str] = "graph"
+
+
+class FeaturesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="features"):
+    """A table of features whose rows are joined to their nearest neighbours."""
+
+    inputs: ClassVar[str] = "features"
+    features: tuple[str, ...]  # names of the columns; none where the data gave none
+    neighbours: Positive
+
+    def __post_init__(self) -> None:
+        check_distinct("features", self.features)
+
+
+DataRecord = SmilesData | GraphsData | GraphData | FeaturesData
+
+
+class SplitRecord(Record, frozen=True, kw_only=True):
+    """How the items were divided, and how many lie in each part."""
+
+    kind: Name
+    fraction: Share | None
+    seed: Count
+    hash: Digest
+    train: Count
+    val: Count
+    test: Count
+
+
+class TrainingRecord(Record, frozen=True, kw_only=True):
+    """The recipe by name, and all its numbers; those that an older version lacked are switched off."""
+
+    recipe: Name
+    settings: dict[str, bool | int | float | str | None]
+    seed: int
+
+
+class ResultRecord(Record, frozen=True, kw_only=True):
+    """What the training came to."""
+
+    best_epoch: Count
+    epochs: Count
+    stopped: str
+    metrics: Metrics
+    by_target: Metrics
+
+    def __post_init__(self) -> None:
+        for name in ("metrics", "by_target"):
+            if set(getattr(self, name)) != {"val", "test"}:
+                raise ValueError(f"{name} must have the parts val and test")
+        if self.best_epoch > self.epochs:
+            raise ValueError(f"best_epoch is {self.best_epoch}, but there were {self.epochs} epochs")
+
+
+class ModelConfig(Record, frozen=True, kw_only=True):
+    """Everything that is known of a model beside its weights."""
+
+    format: Positive
+    architecture: ArchitectureRecord
+    task: TaskRecord
+    data: DataRecord
+    split: SplitRecord
+    training: TrainingRecord
+    result: ResultRecord
+    versions: dict[str, str]
+    weights: Sha256
+
+    def __post_init__(self) -> None:
+        options, task = self.architecture.options, self.task
+        if options.get("out_channels", task.out_channels) != task.out_channels:
+            raise ValueError(
+                f"architecture.options.out_channels is {options['out_channels']!r}, but the task has "
+                f"{task.out_channels} outputs"
+            )
+        level = "graph" if self.data.inputs in ("smiles", "graphs") else "node"
+        if task.level != level:
+            raise ValueError(f"task.level is {task.level!r}, but data.inputs is {self.data.inputs!r}")
+        for part, values in self.result.by_target.items():
+            if set(values) != set(task.targets):
+                raise ValueError(f"result.by_target.{part} has not the targets of the task")
+
+
+def model_config(text: bytes, path: Path) -> ModelConfig:
+    """The configuration in a text."""
+    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY)
+    return checked(document, ModelConfig, path, REMEDY)
+
+
+def check_document(document: Document, path: Path) -> None:
+    """What is written must be readable again."""
+    checked(document, ModelConfig, path, "This is a mistake of the program: please report it")
+
+
+def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:
+    if len(values) != len(others):
+        raise ValueError(f"{name} must have one value per {what} ({len(others)}), but has {len(values)}")
+
+
+def check_distinct(name: str, values: tuple[Any, ...]) -> None:
+    if len(set(values)) != len(values):
+        raise ValueError(f"{name} must be distinct, but some stand twice")
