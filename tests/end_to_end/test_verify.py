@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from lanczosnet.cli import app
+from lanczosnet.cli.app import app
 from lanczosnet.experiments.verify import comparable, run_of
 
 ROOT = Path(__file__).resolve().parents[2]
