@@ -78,8 +78,10 @@ def is_cuda(device: str) -> bool:
 
 
 def hardware(device: torch.device) -> str:
-    """The device's name."""
-    return torch.cuda.get_device_name() if device.type == "cuda" else f"{device.type} ({platform.machine()})"
+    """The device's name; of a CPU that of the instructions in use, which decide how sums are rounded."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{device.type} ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
 
 
 def default_device() -> tuple[str, str]:
