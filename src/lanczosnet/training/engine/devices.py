@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
@@ -33,6 +34,7 @@ def fabric_for(
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
         deterministic = not any_order
     check_available(device, precision)
+    require("lightning", to="to train")
     from lightning.fabric import Fabric
 
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -64,6 +66,7 @@ def check_available(device: str, precision: str) -> None:
 
 def best_device() -> "Fabric":
     """One process on the best device; matrix products stay as the caller has set them."""
+    require("lightning", to="to train")
     from lightning.fabric import Fabric
 
     return Fabric(devices=1)
