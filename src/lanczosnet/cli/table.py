@@ -57,6 +57,9 @@ def table(
     merge: Annotated[
         list[Path] | None, typer.Option(help="Run nothing: collect this store's lines in --out's file; repeatable.")
     ] = None,
+    verify: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="--from: repeat N random runs and compare them bit by bit.")
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="text, markdown, csv, latex, or lines: the result lines themselves.")
     ] = "text",
@@ -86,6 +89,8 @@ def table(
 
     lanczosnet table citation --from results/citation-paper --format markdown
 
+    lanczosnet table citation --from results/citation-paper.jsonl --verify 5 --device cuda
+
     lanczosnet table qm8 --recipe modern --models lanczosnet --save-best pretrained/qm8
 
     lanczosnet table qm8 --from results/qm8-paper --figure curves.png
@@ -114,11 +119,19 @@ def table(
         selection.check_that_it_only_picks()
         if merge or save_best or dry_run or shard:
             raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
+    if verify and not sources:
+        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
+    if verify and figure:
+        raise typer.BadParameter("--verify draws nothing: leave --figure out")
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
         lines = _picked(selection, sources)
+        if verify:
+            check_device(device)
+            _verify(lines, verify, {"device": device, "data_dir": data_dir}, as_json)
+            return
         _print(selection, lines, form, as_json)
         _draw(selection, lines, figure)
     elif dry_run:
@@ -173,6 +186,33 @@ def _picked(selection: Selection, sources: list[Path]) -> "list[Line]":
     if not lines:
         raise ValueError(f"none of {len(every)} lines is of this part of the table {selection.table}")
     return lines
+
+
+def _verify(lines: "list[Line]", count: int, options: dict[str, Any], as_json: bool) -> None:
+    """Repeat so many random runs; the exit code is 1 if one of them comes out differently."""
+    import random
+
+    from lanczosnet.experiments.runner import RunOptions
+    from lanczosnet.experiments.verify import comparable, verify
+    from lanczosnet.graphs.progress import progress_bar
+
+    known = comparable(lines, options["device"])
+    chosen = random.sample(known, min(count, len(known)))
+    with progress_bar(f"Repeating {len(chosen)} of {len(known)} runs", len(chosen)) as advance:
+        verdicts = list(verify(chosen, RunOptions(**options), on_end=lambda: advance(1)))
+    rows = [
+        {
+            "run": " ".join(filter(None, (line["dataset"], line["split"], line["model"], line["label"]))),
+            "seed": str(line["seed"]),
+            "key": line["key"],
+            "torch": line["versions"]["torch"],
+            "outcome": f"differs in {', '.join(differing)}" if differing else "the same bits",
+        }
+        for line, differing in verdicts
+    ]
+    print_rows(rows, as_json)
+    if any(differing for _, differing in verdicts):
+        raise typer.Exit(1)
 
 
 def _list(grid: "Grid", path: Path, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends import operation
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import METRIC_NAMES, Recipe, RegressionLoss
 
@@ -245,6 +246,8 @@ def input_fingerprint(data: Data | PackedGraphs) -> str | None:
     """
     if isinstance(data, PackedGraphs):
         return _digest("\n".join(data.about["smiles"])) if "smiles" in data.about else None
+    if isinstance(data, StoredGraph):
+        return str(data.fingerprint)
     return None if "neighbours" in data else _digest(data.edge_index)
 
 
