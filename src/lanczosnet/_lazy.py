@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from lanczosnet._extras import explained
+
 
 def lazy_names(
     package: str, homes: Mapping[str, str], renamed: Mapping[str, str]
@@ -25,6 +27,9 @@ def lazy_names(
             name = renamed[name]
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        try:
+            return getattr(import_module(homes[name]), name)
+        except ImportError as error:
+            raise explained(error) from error
 
     return get, lambda: sorted({*vars(sys.modules[package]), *homes})

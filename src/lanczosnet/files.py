@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lanczosnet._extras import require
+
 if TYPE_CHECKING:
     from filelock import BaseFileLock
     from matplotlib.figure import Figure
@@ -48,6 +50,7 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
 
 def lock(target: Path) -> "BaseFileLock":
     """A lock between processes that want to write the same target."""
+    require("filelock", to="to lock files")
     from filelock import FileLock
 
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -94,10 +94,11 @@ def test_the_examples_run() -> None:
 
 def test_the_tables_of_the_results_are_those_of_their_lines() -> None:
     page = (ROOT / "RESULTS.md").read_text(encoding="utf-8")
-    shown = re.findall(r"<!-- table (\w+): (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
-    assert shown
-    for table, lines, text in shown:
-        command = ["table", table, "--from", str(ROOT / lines), "--format", "markdown"]
+    shown = re.findall(r"<!-- (table|conclusions) (\w+): (\S+) -->\n(.*?)\n<!-- end -->", page, re.DOTALL)
+    assert {kind for kind, *_ in shown} == {"table", "conclusions"}
+    for kind, table, lines, text in shown:
+        form = "markdown" if kind == "table" else kind
+        command = ["table", table, "--from", str(ROOT / lines), "--format", form]
         printed = CliRunner().invoke(app, command)
         assert printed.exit_code == 0, printed.output
         assert printed.stdout.strip() == text

@@ -41,7 +41,7 @@ def test_a_model_is_loaded_and_predicts() -> None:
 def test_a_finished_run_is_recognised(tmp_path: Path) -> None:
     shutil.copytree(DATA / "model", tmp_path / "model")
     result = run(prepare(SPEC), tmp_path / "model", resume=True)
-    assert vars(result) == result_of(DATA / "model")
+    assert vars(result) == result_of(DATA / "model") | {"metrics_by_target": {}}
 
 
 def test_an_interrupted_run_goes_on_to_the_same_model(tmp_path: Path) -> None:
@@ -49,7 +49,8 @@ def test_an_interrupted_run_goes_on_to_the_same_model(tmp_path: Path) -> None:
     reports = []
     result = run(prepare(SPEC), tmp_path / "run", fabric=fabric_for("cpu"), resume=True, on_epoch=reports.append)
     assert [report.epoch for report in reports] == [4, 5, 6]
-    assert result.metrics == result_of(DATA / "model")["metrics"]
+    for part, values in result_of(DATA / "model")["metrics"].items():
+        assert values.items() <= result.metrics[part].items()
     new, old = (load_model(folder).network.state_dict() for folder in (tmp_path / "run", DATA / "model"))
     torch.testing.assert_close(new, old)
 

@@ -400,7 +400,8 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
     invoke(*arguments, "--out", out, "--resume")
     for name in ("model.safetensors", "metrics.jsonl", "config.json"):
         assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
-    leftovers = {path.name for path in out.iterdir()} - {"model.safetensors", "metrics.jsonl", "config.json"}
+    expected = {"model.safetensors", "metrics.jsonl", "config.json", "report.html"}
+    leftovers = {path.name for path in out.iterdir()} - expected
     assert all(name.endswith(".tmp") for name in leftovers), leftovers
 
 

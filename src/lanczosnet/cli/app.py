@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lanczosnet import __version__
+from lanczosnet._extras import MissingExtraError, explained
 from lanczosnet.cli import data
 from lanczosnet.cli.demo import demo
 from lanczosnet.cli.doctor import doctor
@@ -50,14 +51,16 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; the console script's entry point.
+    """Run the command line.
 
     What a user can get wrong (a name, a file, a full disk) ends in one message, not in a traceback.
     """
     try:
         app()
-    except (ValueError, OSError) as error:
-        if "--debug" in sys.argv[1:]:
+    except (ValueError, OSError, ImportError) as error:
+        answer = explained(error) if isinstance(error, ImportError) else error
+        is_fault_of_ours = isinstance(error, ImportError) and not isinstance(answer, MissingExtraError)
+        if "--debug" in sys.argv[1:] or is_fault_of_ours:
             raise
-        typer.echo(f"error: {in_options(str(error))}", err=True)
+        typer.echo(f"error: {in_options(str(answer))}", err=True)
         sys.exit(1)

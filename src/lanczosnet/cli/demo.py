@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet._extras import require
 from lanczosnet.cli.options import Json
 from lanczosnet.cli.printing import print_rows
 from lanczosnet.cli.report import leave_model_page
@@ -76,6 +77,7 @@ def _summary(values: list[float]) -> dict[str, str]:
 
 
 def _draw(data: "Data", path: Path) -> None:
+    require("matplotlib", to="to draw")
     from matplotlib.figure import Figure
 
     from lanczosnet.diffusion_maps import DiffusionMap

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet._extras import require
 from lanczosnet.cli.options import DataDir, DataSettings, Json, Source, one_graph, read_settings
 from lanczosnet.cli.printing import print_facts
 
@@ -61,6 +62,7 @@ def _write(path: Path, embedding: "np.ndarray") -> None:
 
 
 def _draw(path: Path, embedding: "np.ndarray", data: Any, name: str) -> None:
+    require("matplotlib", to="to draw")
     import numpy as np
     from matplotlib.figure import Figure
 

@@ -57,5 +57,11 @@ def _columns_of(about: "DataRecord", targets: Sequence[str], data: str) -> dict[
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        return "\n".join(f"{name} {number:.4g}" for name, number in value.items())
+        return "\n".join(f"{name} {_inline(held)}" for name, held in value.items())
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name} {number:.4g}" for name, number in value.items())
+    return f"{value:.4g}"

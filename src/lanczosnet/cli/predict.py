@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet._extras import require
 from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
 from lanczosnet.cli.printing import as_json_text
 
@@ -93,6 +94,7 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[R
         if smiles not in rows[0]:
             raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
         return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows())
+    require("pandas", to="to read tables")
     import pandas as pd
 
     table = pd.DataFrame(rows)

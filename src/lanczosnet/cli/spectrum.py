@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet._extras import require
 from lanczosnet.cli.options import DataDir, DataSettings, Json, Source, one_graph, read_settings
 from lanczosnet.cli.printing import print_facts
 
@@ -67,6 +68,7 @@ def _measured(data: Any, steps: int, seed: int) -> tuple[dict[str, Any], "np.nda
 
 
 def _draw(path: Path, ritz_values: "np.ndarray", eigenvalues: "np.ndarray | None", name: str, steps: int) -> None:
+    require("matplotlib", to="to draw")
     from matplotlib.figure import Figure
 
     from lanczosnet.files import write_figure

@@ -1,15 +1,14 @@
 """`lanczosnet table`: the paper's tables, run, resumed, merged, and printed beside the published numbers."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device, resumable
-from lanczosnet.cli.printing import print_rows
 from lanczosnet.cli.selection import Selection, share
+from lanczosnet.cli.table_runs import lines_of, list_cells, recipe_of, run_grid, run_until_decided, verify_lines
 
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Grid
@@ -49,6 +48,10 @@ def table(
     together: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N shares of the cells.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
+    until_decided: Annotated[
+        bool,
+        typer.Option("--until-decided", help="ablation: more seeds, until every comparison is decided, or 20."),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Run nothing: list the cells and what is done.")] = False,
     out: Annotated[Path | None, typer.Option(help="The store; default results/NAME-RECIPE.")] = None,
     sources: Annotated[
@@ -57,8 +60,14 @@ def table(
     merge: Annotated[
         list[Path] | None, typer.Option(help="Run nothing: collect this store's lines in --out's file; repeatable.")
     ] = None,
+    verify: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="--from: repeat N random runs and compare them bit by bit.")
+    ] = None,
     form: Annotated[
-        str, typer.Option("--format", help="text, markdown, csv, latex, or lines: the result lines themselves.")
+        str,
+        typer.Option(
+            "--format", help="text, markdown, csv, latex, conclusions (ablation), or lines: the result lines."
+        ),
     ] = "text",
     figure: Annotated[Path | None, typer.Option(help="qm8, ablation: draw the learning curves to this file.")] = None,
     save_best: Annotated[
@@ -86,9 +95,13 @@ def table(
 
     lanczosnet table citation --from results/citation-paper --format markdown
 
+    lanczosnet table citation --from results/citation-paper.jsonl --verify 5 --device cuda
+
     lanczosnet table qm8 --recipe modern --models lanczosnet --save-best pretrained/qm8
 
     lanczosnet table qm8 --from results/qm8-paper --figure curves.png
+
+    lanczosnet table ablation --until-decided --device cuda
     """
     selection = Selection.read(
         name,
@@ -114,27 +127,50 @@ def table(
         selection.check_that_it_only_picks()
         if merge or save_best or dry_run or shard:
             raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
+    if until_decided:
+        _check_until_decided(name, seeds, shard, sources, merge)
+    if verify and not sources:
+        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
+    if verify and figure:
+        raise typer.BadParameter("--verify draws nothing: leave --figure out")
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
         lines = _picked(selection, sources)
+        if verify:
+            check_device(device)
+            verify_lines(lines, verify, {"device": device, "data_dir": data_dir}, as_json)
+            return
         _print(selection, lines, form, as_json)
         _draw(selection, lines, figure)
     elif dry_run:
-        _list(share(selection.grid(precision), shard), store, as_json)
+        list_cells(share(selection.grid(precision), shard), store, as_json)
     else:
         check_device(device)
         grid = share(selection.grid(precision), shard)
         run_options = {"device": device, "data_dir": data_dir, "concurrent": together}
         run_options |= {"keep_models": save_best is not None}
         with resumable(where=f", finished runs are in {store}"):
-            is_whole = _run(grid, store, run_options, workers, retry_failed, quiet=as_json)
-        lines = _lines_of(grid, store)
+            is_whole = run_grid(grid, store, run_options, workers, retry_failed, quiet=as_json)
+            if until_decided:
+                grid, is_whole = run_until_decided(
+                    selection, grid, store, run_options, workers, retry_failed, quiet=as_json
+                )
+        lines = lines_of(grid, store)
         _draw(selection, lines, figure)
         if save_best is not None:
             _save_best(lines, store, save_best, halved)
         _finish(selection, grid, store, form, as_json, is_whole)
+
+
+def _check_until_decided(
+    name: str, seeds: str | None, shard: str | None, sources: list[Path] | None, merge: list[Path] | None
+) -> None:
+    if name != "ablation":
+        raise typer.BadParameter("only the table ablation has comparisons to decide", param_hint="--until-decided")
+    if seeds or shard or sources or merge:
+        raise typer.BadParameter("--until-decided goes without --seeds, --shard, --from and --merge: it chooses seeds")
 
 
 def _check_form(form: str) -> None:
@@ -175,58 +211,13 @@ def _picked(selection: Selection, sources: list[Path]) -> "list[Line]":
     return lines
 
 
-def _list(grid: "Grid", path: Path, as_json: bool) -> None:
-    from lanczosnet.cli.watch_grid import described
-    from lanczosnet.experiments.status import pending_of, status
-    from lanczosnet.experiments.store import Store
-
-    store = Store(path)
-    rows = [
-        {
-            "cell": cell.name,
-            "recipe": cell.recipe,
-            "runs": str(len(grid.seeds)),
-            "done": str(len(grid.seeds) - len(pending_of(grid.runs_of(cell), store))),
-            "key": cell.key,
-        }
-        for cell in grid.cells
-    ]
-    print_rows(rows, as_json)
-    if not as_json:
-        typer.echo(described(status(grid, store)))
-
-
-def _run(grid: "Grid", path: Path, options: dict[str, Any], workers: int, retry_failed: bool, *, quiet: bool) -> bool:
-    """Do what is to be done; whether no worker died."""
-    from lanczosnet.cli.watch_grid import watching_grid
-    from lanczosnet.experiments.status import pending_of, status
-    from lanczosnet.experiments.store import Store
-
-    retry_before = datetime.now(UTC).isoformat() if retry_failed else ""
-    store = Store(path)
-    if not pending_of(grid.runs, store, retry_before):
-        return True
-    from lanczosnet.experiments.runner import RunOptions, work  # loads torch
-
-    run_options = RunOptions(**options, retry_before=retry_before)
-    with watching_grid(lambda: status(grid, store, workers, retry_before), quiet=quiet) as watch:
-        if workers == 1:
-            work(grid, store, run_options, on_change=watch.changed, on_epoch=watch.epoch)
-            return True
-        from lanczosnet.experiments.workers import work_in_processes
-
-        codes = work_in_processes(grid, path, run_options, workers, watch.changed)
-        watch.changed()
-        return not any(codes)
-
-
 def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: bool, is_whole: bool) -> None:
     """Print what there is, and say what is missing or failed."""
     from lanczosnet.experiments.status import status
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
-    _print(selection, _lines_of(grid, path), form, as_json)
+    _print(selection, lines_of(grid, path), form, as_json)
     now = status(grid, store)
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
@@ -238,17 +229,6 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
         raise typer.Exit(1)
 
 
-def _lines_of(grid: "Grid", path: Path) -> "list[Line]":
-    from lanczosnet.experiments.store import Store
-
-    keys = {run.key for run in grid.runs}
-    return [line for key, line in Store(path).lines().items() if key in keys]
-
-
-def _recipe_of(lines: "list[Line]") -> str:
-    return next((line["recipe"] for line in lines), "paper")
-
-
 def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
     """Of the runs that are in the table."""
     if path is None:
@@ -256,7 +236,7 @@ def _draw(selection: Selection, lines: "list[Line]", path: Path | None) -> None:
     from lanczosnet.experiments.tables.qm8_tables import curve_names
     from lanczosnet.report.curves import draw_curves
 
-    shown = selection.spec(_recipe_of(lines)).used(lines)
+    shown = selection.spec(recipe_of(lines)).used(lines)
     count = draw_curves(shown, curve_names(selection.table), path)
     typer.echo(f"learning curves of {count} runs in {path}", err=True)
 
@@ -277,7 +257,7 @@ def _print(selection: Selection, lines: "list[Line]", form: str, as_json: bool) 
     if form == LINES:
         typer.echo("".join(as_text(line) for line in sorted(lines, key=lambda line: line["key"])), nl=False)
         return
-    shown = Table.from_records(selection.spec(_recipe_of(lines)).filled(lines))
+    shown = Table.from_records(selection.spec(recipe_of(lines)).filled(lines))
     if as_json:
         facts = {"title": shown.title, "notes": shown.notes, "runs": shown.runs, "failed": shown.failed}
         facts |= {"conclusions": shown.conclusions()} if shown.claims else {}

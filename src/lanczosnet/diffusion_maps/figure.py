@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.datasets import load_digits, make_swiss_roll
 
+from lanczosnet._extras import require
 from lanczosnet.diffusion_maps.estimator import DiffusionMap
 from lanczosnet.files import write_figure
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def plot_embedding(axes: "Axes", embedding: np.ndarray, labels: np.ndarray, *, name: str) -> None:
     """Scatter the first two coordinates on matplotlib axes, coloured by class (integers) or by value (floats)."""
+    require("matplotlib", to="to draw")
     from matplotlib import colormaps
 
     first, second = embedding[:, 0], embedding[:, 1]
@@ -36,6 +38,7 @@ def plot_embedding(axes: "Axes", embedding: np.ndarray, labels: np.ndarray, *, n
 
 def draw_swiss_roll_and_digits(path: str | PathLike[str]) -> None:
     """Embed a Swiss roll and scikit-learn's digits, and write the roll and both maps, side by side, to a picture."""
+    require("matplotlib", to="to draw")
     from matplotlib.figure import Figure  # a figure of its own: no window, no global state
 
     roll, turn = make_swiss_roll(2000, random_state=0)

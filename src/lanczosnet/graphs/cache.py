@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 
@@ -19,6 +20,7 @@ VERSION = 1  # of the file format and of the featurisation; raise it whenever ei
 
 def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any]) -> None:
     """Write arrays and what they were made from; the file appears whole or not at all."""
+    require("safetensors", to="to write packed graphs")
     from safetensors.numpy import save as serialized
 
     header = {"format": FORMAT, "version": VERSION, "origin": origin, "content": _digest(arrays)}
@@ -28,6 +30,7 @@ def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any
 
 def read_cache(path: Path) -> Content:
     """The arrays and their origin, everything verified."""
+    require("safetensors", to="to read packed graphs")
     from safetensors import SafetensorError, safe_open
 
     try:

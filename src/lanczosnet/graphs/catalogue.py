@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.graph_folder import is_graph_folder
 from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ def _loaded(
         return known.loader(**where, **options)
     path = Path(source).expanduser()
     check_exists(source)
+    if is_graph_folder(path):
+        return _late("stored_graph", "stored_graph")(path, **options)
     if path.is_dir() or path.suffix == ".pt":
         return _late("objects", "data_objects")(path, **options)
     if path.suffix == ".safetensors":

@@ -3,6 +3,7 @@
 import torch
 from torch_geometric.data import Data
 
+from lanczosnet._extras import require
 from lanczosnet.graphs.knn import knn_graph
 
 
@@ -11,6 +12,7 @@ def digits(*, k: int = 10) -> Data:
 
     Meant for learning from few labels: `split(data, "10-per-class", seed=0)` and the like.
     """
+    require("sklearn", to="to load digits")
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)

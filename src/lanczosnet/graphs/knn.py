@@ -5,11 +5,13 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import coalesce
 
+from lanczosnet._extras import require
 from lanczosnet.graphs.errors import DataError
 
 
 def knn_graph(x: Tensor, k: int) -> Tensor:
     """`edge_index` joining every row to its `k` nearest others (Euclidean), made symmetric."""
+    require("sklearn", to="to find nearest neighbours")
     from sklearn.neighbors import NearestNeighbors
 
     if not 0 < k < len(x):

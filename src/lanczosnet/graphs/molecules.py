@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from lanczosnet._extras import require
 from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.cache import read_cache, read_if, write_cache
 from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column
@@ -131,6 +132,7 @@ def featurize(
 
 def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[Molecule | str]:
     """`read_smiles` on several processes, in order, with a progress bar on a terminal."""
+    require("joblib", to="to read molecules in parallel")
     from joblib import Parallel, delayed
 
     chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanczosnet.graphs.errors import DataError
+from lanczosnet._extras import require
 
 EDGE_TYPES = ("single", "double", "triple", "aromatic", "conjugated", "in-ring")
 
@@ -20,14 +20,10 @@ class Molecule(NamedTuple):
 
 
 def rdkit() -> Any:
-    """RDKit's `Chem`, quiet, or an error that says how to install it."""
-    try:
-        from rdkit import Chem, RDLogger
-    except ImportError as error:
-        raise DataError(
-            "reading SMILES needs RDKit",
-            remedy="Install it with `pip install 'lanczosnet[chem]'`, or copy a cache file made on another machine",
-        ) from error
+    """RDKit's `Chem`, quiet."""
+    require("rdkit", to="to read SMILES")
+    from rdkit import Chem, RDLogger
+
     RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     return Chem
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+from lanczosnet._extras import MissingExtraError, require
 from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column, row_of
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.knn import knn_graph
@@ -43,6 +44,7 @@ def node_table(
     made undirected; self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN
     (numbers), and `labelled` says where there is one.
     """
+    require("pandas", to="to read tables")
     nodes = Path(nodes)
     if task not in ("classification", "regression"):
         raise DataError(f"there is no task {task!r}; known are classification and regression")
@@ -72,12 +74,8 @@ def _read(path: Path) -> "pd.DataFrame":
         raise DataError("there is no such file", file=path, remedy="Check the path")
     try:
         table: pd.DataFrame = readers[path.suffix](path)
-    except DataError:
+    except (DataError, MissingExtraError):
         raise
-    except ImportError as error:
-        raise DataError(
-            "reading Parquet needs pyarrow", file=path, remedy="Install it with `pip install 'lanczosnet[parquet]'`"
-        ) from error
     except Exception as error:  # every reader has its own ways to fail on a damaged file
         raise DataError(
             f"the table cannot be read ({error})", file=path, remedy="The file is truncated or of another format"
@@ -108,6 +106,7 @@ def _check_first_rows(path: Path) -> None:
 
 
 def _read_parquet(path: Path) -> "pd.DataFrame":
+    require("pyarrow", to="to read Parquet")
     import pandas as pd
 
     return pd.read_parquet(path)

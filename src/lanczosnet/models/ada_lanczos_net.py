@@ -131,7 +131,7 @@ class AdaLanczosNet(LanczosNetwork):
         if self.learns_affinity:
             return graph
         graph = replace(graph, spectrum=self._fixed_spectrum(graph))
-        return graph.with_sparse_features() if self.convolutions[0].multiplies_first else graph
+        return graph.with_sparse_features() if self.multiplies_first else graph
 
     @property
     def learns_affinity(self) -> bool:

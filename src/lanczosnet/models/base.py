@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypedDict
 
 import torch
@@ -18,6 +19,7 @@ from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.network import GraphNetwork
 from lanczosnet.layers.norm_act_dropout import Normalization, norm_act_dropouts
+from lanczosnet.layers.residual import Block, Convolution, ResidualStack, is_residual
 from lanczosnet.layers.widths import layer_widths
 
 
@@ -30,6 +32,8 @@ class LanczosOptions(TypedDict, total=False):
     embedding_channels: int
     num_edge_types: int
     readout: str | None
+    block: Block
+    feedforward: bool
     normalization: Normalization
     residual: bool
     dropout: float
@@ -41,7 +45,7 @@ class LanczosOptions(TypedDict, total=False):
 
 
 class LanczosNetwork(GraphNetwork):
-    """Node encoder, graph convolutions with normalization, activation and dropout, and a readout for graph outputs.
+    """Node encoder, graph convolutions in residual blocks or one after another, and a readout for graph outputs.
 
     Args:
         in_channels: number of node features, or of node types.
@@ -58,8 +62,12 @@ class LanczosNetwork(GraphNetwork):
         embedding_channels: size of a learned embedding.
         num_edge_types: one affinity per edge type besides the graph's own.
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
-        normalization: None, or "layer": of every node's channels, between a convolution and its activation.
-        residual: add the input of a convolution to its output, where both are as wide.
+        block: "residual", a linear map, blocks x + FFN(conv(norm x)), norm and a linear map (see `ResidualStack`); or
+            "plain", the published form, in which convolutions follow one another.
+        feedforward: in residual blocks, a linear map after the activation.
+        normalization: of the plain form. None, or "layer": of every node's channels, between a convolution and its
+            activation.
+        residual: of the plain form. Add the input of a convolution to its output, where both are as wide.
         dropout: after every activation.
         input_dropout: on the node features.
         node_dropout: on all features of a node at once (random propagation).
@@ -86,6 +94,8 @@ class LanczosNetwork(GraphNetwork):
         embedding_channels: int = 64,
         num_edge_types: int = 0,
         readout: str | None = None,
+        block: Block = "plain",
+        feedforward: bool = True,
         normalization: Normalization = None,
         residual: bool = False,
         dropout: float = 0.0,
@@ -102,17 +112,25 @@ class LanczosNetwork(GraphNetwork):
         self.search_steps = checked_search_steps(search_steps, num_steps)
         self.num_edge_types = num_edge_types
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        last = out_channels if readout is None else hidden_channels
-        widths = layer_widths(self.encoder.out_channels, hidden_channels, last, num_layers)
         weights = {"num_edge_types": num_edge_types, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
+        first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
+        plain = layer_widths(first, hidden_channels, last, num_layers)
+        widths = [(hidden_channels, hidden_channels)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
         self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
-        self.between = norm_act_dropouts(widths, readout is not None, normalization, residual, dropout)
+        self.residual_stack: ResidualStack | None = None
+        if is_residual(block):
+            _refuse_options_of_plain_blocks(normalization, residual)
+            sizes = (first, hidden_channels, out_channels if readout is None else None, num_layers)
+            self.residual_stack = ResidualStack(*sizes, feedforward=feedforward, dropout=dropout)
+        else:
+            self.between = norm_act_dropouts(plain, readout is not None, normalization, residual, dropout)
         self.input_dropout = FeatureDropout(node_dropout, input_dropout)
 
     def reset_parameters(self) -> None:
-        for module in (self.encoder, self.kernel, *self.convolutions, *self.between, self.readout):
+        around = [*self.between] if self.residual_stack is None else [self.residual_stack]
+        for module in (self.encoder, self.kernel, *self.convolutions, *around, self.readout):
             if module is not None:
                 module.reset_parameters()
 
@@ -120,6 +138,11 @@ class LanczosNetwork(GraphNetwork):
     def dtype(self) -> torch.dtype:
         """What the network computes in, and its operators and Ritz pairs with it."""
         return next(self.parameters()).dtype
+
+    @property
+    def multiplies_first(self) -> bool:
+        """Whether features meet nothing but weights at first: then they may be `SparseFeatures`."""
+        return self.residual_stack is not None or bool(self.convolutions[0].multiplies_first)
 
     @abstractmethod
     def spectrum(self, inputs: SparseBatch, features: Tensor) -> GraphSpectrum:
@@ -130,9 +153,22 @@ class LanczosNetwork(GraphNetwork):
         """What every layer multiplies padded blocks with."""
 
     def node_states(self, graph: GraphBatch, features: Tensor) -> Tensor:
-        spectra = graph.spectra(self, features)
+        pairs: Any = zip(self.convolutions, graph.spectra(self, features), strict=True)
+        convolutions = [partial(layer.convolve, spectrum=spectrum) for layer, spectrum in pairs]
         x = graph.pad(self.input_dropout(features))
-        for place, (convolution, spectrum) in enumerate(zip(self.convolutions, spectra, strict=True)):
-            y = convolution.convolve(x, spectrum)  # type: ignore[operator]
+        stack = self._plain_stack if self.residual_stack is None else self.residual_stack
+        return graph.unpad(stack(x, convolutions))
+
+    def _plain_stack(self, x: Tensor, convolutions: Sequence[Convolution]) -> Tensor:
+        """Convolution after convolution, with normalization, activation and dropout in between."""
+        for place, convolution in enumerate(convolutions):
+            y = convolution(x)
             x = self.between[place](y, x) if place < len(self.between) else y
-        return graph.unpad(x)
+        return x
+
+
+def _refuse_options_of_plain_blocks(normalization: Normalization, residual: bool) -> None:
+    if normalization is not None or residual:
+        raise ValueError(
+            "residual blocks always normalise and add: leave normalization and residual out, or pass block='plain'"
+        )

@@ -117,7 +117,7 @@ class LanczosNet(LanczosNetwork):
             if graph.padding is not None:
                 pairs = pairs._replace(vectors=graph.pad(pairs.vectors), segment=None)
             basis = spectral_basis(pairs)
-        graph = graph.with_sparse_features() if self.convolutions[0].multiplies_first else graph
+        graph = graph.with_sparse_features() if self.multiplies_first else graph
         return replace(graph, spectrum=GraphSpectrum(graph.operator(S), basis, graph.edge_types))
 
     @property

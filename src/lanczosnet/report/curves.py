@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from lanczosnet._extras import require
 from lanczosnet.files import write_figure
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def draw_curves(lines: Iterable[Line], names: Mapping[tuple[str, str], str], pat
     Returns:
         How many runs are in the figure.
     """
+    require("matplotlib", to="to draw")
     from matplotlib.figure import Figure  # a figure of its own: no window, no global state
 
     lines = [line for line in lines if line.get("curves")]

@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from lanczosnet.report.table import Comparison, Measurement, Table
+from lanczosnet.report.claims import claims_count, claims_markdown
+from lanczosnet.report.measurement import Comparison, Measurement
+from lanczosnet.report.table import Table
 
 PLUS_MINUS = "±"
 
@@ -76,8 +78,15 @@ def _markdown(table: Table) -> str:
     rule = ["---"] * len(table.heads) + ["---:"] * len(table.columns)
     lines = (header, rule, *_lines(table, PLUS_MINUS))
     rows = ["| " + " | ".join(map(str.strip, line)) + " |" for line in lines]
-    after = "\n".join(f"- {text}" for text in (*table.legend(), *table.summary(), *table.conclusions()))
+    concluded = [f"{claims_count(table.claims)}: `--format conclusions` prints them."] if table.claims else []
+    after = "\n".join(f"- {text}" for text in (*table.legend(), *table.summary(), *concluded))
     return f"**{table.title}**\n\n" + "\n".join(rows) + "\n\n" + after + "\n"
+
+
+def _conclusions(table: Table) -> str:
+    if not table.claims:
+        raise ValueError(f"there are no conclusions from {table.title!r}: choose another format")
+    return claims_markdown(table.claims, table.digits)
 
 
 def _csv(table: Table) -> str:
@@ -156,4 +165,10 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {"text": _text, "markdown": _markdown, "csv": _csv, "latex": _latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "csv": _csv,
+    "latex": _latex,
+    "conclusions": _conclusions,
+}

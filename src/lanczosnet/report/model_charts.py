@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lanczosnet._extras import require
 from lanczosnet.report.blocks import Chart
 from lanczosnet.report.charts import axis, chart, color, diagonal, line, log_axis, middle_range, plain, points, thinned
 from lanczosnet.report.numbers import number, shortened
@@ -117,6 +118,7 @@ def curve_charts(name: str, classes: Sequence[str], y: np.ndarray, table: np.nda
 
 
 def _roc(name: str, classes: Sequence[str], codes: Sequence[int], y: np.ndarray, table: np.ndarray) -> Chart:
+    require("sklearn", to="to draw ROC curves")
     from sklearn.metrics import auc, roc_curve
 
     traces, areas = [diagonal(0, 1)], []

@@ -54,8 +54,8 @@ def model_title(found: Found) -> tuple[str, str]:
     """Of the page, and a line below it."""
     config = found["config"]
     title = f"{found['network']} on {config['data']['name']}"
-    values = config["result"]["metrics"]["test"]
-    said = ", ".join(f"{name} {number(value)}" for name, value in values.items())
+    name = _metric(config)
+    said = f"{_words(name)} {number(config['result']['metrics']['test'][name])}"
     return title, f"{found['name']}: {said} on the test part of the split."
 
 
@@ -94,15 +94,16 @@ def _options(caption: str, options: Mapping[str, Any]) -> DataTable:
 def _metrics(found: Found) -> list[Block]:
     config = found["config"]
     result, parts = config["result"], config["split"]
-    names = list(next(iter(result["metrics"].values())))
+    names = list(dict.fromkeys(name for values in result["metrics"].values() for name in values))
     rows = []
     for part, values in result["metrics"].items():
-        cells = [_value(values[name]) for name in names]
+        cells = [_value(values.get(name)) for name in names]
         rows.append([TableCell(PART_NAMES[part], is_name=True), _value(parts[part]), *cells])
     caption = f"Metrics with the weights of the best epoch; split {parts['kind']}, hash {parts['hash']}"
-    blocks: list[Block] = [DataTable(caption, ("part", "items", *names), rows)]
+    blocks: list[Block] = [DataTable(caption, ("part", "items", *map(_words, names)), rows)]
     if len(config["task"]["targets"]) > 1:
         blocks.append(_by_target(config))
+        blocks += _other_metrics(config)
     return blocks
 
 
@@ -112,7 +113,19 @@ def _by_target(config: Mapping[str, Any]) -> DataTable:
     for target, unit in zip(config["task"]["targets"], units_of(config["task"], " ({})"), strict=True):
         cells = [_value(values[target]) for values in parts.values()]
         rows.append([TableCell(f"{target}{unit}", is_name=True), *cells])
-    return DataTable(f"{_metric(config)} of every target", ("target", *(PART_NAMES[part] for part in parts)), rows)
+    return DataTable(
+        f"{_words(_metric(config))} of every target", ("target", *(PART_NAMES[part] for part in parts)), rows
+    )
+
+
+def _other_metrics(config: Mapping[str, Any]) -> list[Block]:
+    """All metrics of every target on the test items; models of earlier versions do not have them."""
+    held = config["result"].get("metrics_by_target", {}).get("test", {})
+    if not held:
+        return []
+    names = list(dict.fromkeys(name for values in held.values() for name in values if name != _metric(config)))
+    rows = [[TableCell(target, is_name=True), *(_value(held[target].get(name)) for name in names)] for target in held]
+    return [DataTable("Other metrics of every target, test", ("target", *map(_words, names)), rows)]
 
 
 def _learning(found: Found) -> list[Block]:
@@ -157,7 +170,12 @@ def _reproduce(found: Found) -> list[Block]:
 
 
 def _metric(config: Mapping[str, Any]) -> str:
-    return "mae" if config["task"]["kind"] == "regression" else "accuracy"
+    """That epochs were chosen by; models of earlier versions do not name it."""
+    return config["task"].get("metric") or ("mae" if config["task"]["kind"] == "regression" else "accuracy")
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
 
 
 def _value(value: Any) -> TableCell:

@@ -1,18 +1,19 @@
 """Molecules as pictures that can run nothing: SVG inside a data URI."""
 
 import base64
+from importlib.util import find_spec
 
 WIDTH, HEIGHT = 240, 160
 
 
 def picture_of(smiles: str) -> str:
     """A data URI; empty where RDKit is not installed or cannot draw it."""
-    try:
-        from rdkit import Chem
-        from rdkit.Chem.Draw import rdMolDraw2D
-        from rdkit.rdBase import BlockLogs
-    except ImportError:
+    if find_spec("rdkit") is None:
         return ""
+    from rdkit import Chem
+    from rdkit.Chem.Draw import rdMolDraw2D
+    from rdkit.rdBase import BlockLogs
+
     with BlockLogs():
         molecule = Chem.MolFromSmiles(smiles)
     if molecule is None or not molecule.GetNumAtoms():

@@ -18,6 +18,7 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
 from lanczosnet.report.blocks import Section
 
@@ -30,6 +31,7 @@ POLICY = (
 
 def write_page(path: Path, title: str, subtitle: str, sections: Sequence[Section]) -> None:
     """Write the page; it appears whole."""
+    require("plotly", to="to write a page")
     with atomic_write(path) as temporary:
         temporary.write_text(render_page(title, subtitle, sections), encoding="utf-8")
 

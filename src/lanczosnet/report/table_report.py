@@ -7,8 +7,9 @@ from typing import Any
 from lanczosnet.report.blocks import Block, Chart, Charts, DataTable, Listing, Paragraph, Section, TableCell
 from lanczosnet.report.charts import axis, chart, line, log_axis, plain, points, thinned
 from lanczosnet.report.curves import PANELS, Line, by_cell, by_epoch, panels_of
+from lanczosnet.report.measurement import Comparison, Measurement
 from lanczosnet.report.numbers import number, with_deviation
-from lanczosnet.report.table import Comparison, Measurement, Table
+from lanczosnet.report.table import Table
 
 Row = tuple[str, ...]
 FEW_COLUMNS = 3

@@ -6,14 +6,13 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta
-
 from lanczosnet.schemas.limits import check_limit, check_options
 from lanczosnet.schemas.record import (
     Count,
     Digest,
     Document,
     Finite,
+    Meta,
     Name,
     Positive,
     PositiveFinite,
@@ -52,6 +51,7 @@ class RegressionRecord(Record, frozen=True, kw_only=True, tag_field="kind", tag=
     deviation: tuple[PositiveFinite, ...]
     units: tuple[str, ...] = ()
     loss: Literal["mse", "l1", "mae"] = "mse"
+    metric: Name = "mae"
 
     def __post_init__(self) -> None:
         check_distinct("targets", self.targets)
@@ -72,6 +72,8 @@ class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", 
     level: Literal["node", "graph"]
     targets: Names
     classes: tuple[Annotated[tuple[str, ...], Meta(min_length=1)], ...]
+    metric: Name = "accuracy"
+    class_weights: tuple[tuple[Finite, ...], ...] = ()
 
     def __post_init__(self) -> None:
         check_distinct("targets", self.targets)
@@ -79,6 +81,10 @@ class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", 
         for names in self.classes:
             check_limit("CLASSES", len(names))
             check_distinct("classes", names)
+        if self.class_weights:
+            check_length("class_weights", self.class_weights, "target", self.targets)
+            for names, weights in zip(self.classes, self.class_weights, strict=True):
+                check_length("class_weights", weights, "class", names)
 
     @property
     def out_channels(self) -> int:

@@ -18,8 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import msgspec
-from msgspec import Meta
+from lanczosnet._extras import explained
+
+try:
+    import msgspec
+    from msgspec import Meta
+except ImportError as error:
+    raise explained(error) from error
 
 Document = dict[str, Any]
 T = TypeVar("T")

@@ -11,10 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialized
 from torch import Tensor
 
+from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import Recipe
@@ -81,6 +80,9 @@ class CheckpointFile:
             "groups": [group | {"lr": float(group["lr"])} for group in optimizer["param_groups"]],
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
+        require("safetensors", to="to write checkpoints")
+        from safetensors.torch import save as serialized
+
         with atomic_write(self.path) as temporary:
             temporary.write_bytes(serialized(tensors, {"run": json.dumps(facts)}))
         self._last = time.monotonic()
@@ -91,6 +93,9 @@ class CheckpointFile:
         return self._read()[1]["progress"]["epoch"] if self.path.exists() else 0
 
     def _read(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+        require("safetensors", to="to read checkpoints")
+        from safetensors import SafetensorError, safe_open
+
         groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
         try:
             with safe_open(self.path, framework="pt") as file:

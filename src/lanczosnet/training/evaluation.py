@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from lanczosnet.graphs import PackedGraphs, load, split
 from lanczosnet.schemas.model_config import DataRecord
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.measures import Answers, Measures
 from lanczosnet.training.serialization import TrainedModel
 from lanczosnet.training.tasks import (
     Classification,
@@ -60,16 +61,17 @@ def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | N
         if any(not set(found) <= set(known) for found, known in zip(classes, trained.task.classes, strict=True)):
             raise TrainingError(f"{data.name} has classes that the model does not know")
         y = _recoded(y, classes, trained.task)
-    if isinstance(data, PackedGraphs) and len(items) < len(data):  # a graph's prediction needs no other graph
-        values = trained.predict([data[int(i)] for i in items]).values
-    else:
-        values = trained.predict(data).values[items]
     known = int(trained.task.known(y[items]).any(1).sum())
-    return {
-        "items": known,
-        **trained.task.metrics(values, y[items]),
-        "by_target": trained.task.by_target(values, y[items]),
-    }
+    found = Measures(trained.task, _answers(trained, data, items), y[items])
+    return {"items": known, **found.mean, "by_target": found.main, "metrics_by_target": found.by_target}
+
+
+def _answers(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor) -> Answers:
+    if isinstance(data, PackedGraphs) and len(items) < len(data):  # a graph's prediction needs no other graph
+        found = trained.predict([data[int(i)] for i in items])
+        return Answers(found.values, found.probabilities)
+    found = trained.predict(data)
+    return Answers(found.values[items], [table[items] for table in found.probabilities])
 
 
 def _columns(trained: TrainedModel, data: Data | PackedGraphs) -> list[int]:

@@ -23,7 +23,7 @@ from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.serialization import CONFIG, WEIGHTS, data_description, read_config, save
 from lanczosnet.training.state import EpochReport, FitResult
-from lanczosnet.training.tasks import Task, fingerprint, input_fingerprint, targets_of, task_of, with_loss
+from lanczosnet.training.tasks import Task, fingerprint, for_recipe, input_fingerprint, targets_of, task_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -136,7 +136,7 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         )
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
-    task = with_loss(task, chosen.regression_loss)
+    task = for_recipe(task, chosen, targets_of(data)[parts.train])
     return Job(spec, data, parts, task, chosen, architecture_for(data, task, spec.model, options))
 
 

@@ -38,19 +38,22 @@ def roc_auc(scores: Tensor, target: Tensor) -> Tensor:
     Scores are `[item]` or `[item, 2]` (logits or probabilities) of class 1, or probabilities `[item, class]`. More than
     two classes are compared one against the rest, and their areas averaged.
     """
-    ranked = _rank(scores, target)
-    below, tied = ranked.negatives_below, ranked.negatives_tied
-    wins = torch.where(ranked.positive, 2 * below + tied, 0).sum(-1).double() / 2
-    return (wins / ranked.num_positive / ranked.num_negative).mean() + ranked.nan
+    return _areas(_rank(scores, target)).mean()
 
 
 def average_precision(scores: Tensor, target: Tensor) -> Tensor:
     """The mean over the positive items of the precision at their scores. Arguments as in `roc_auc`."""
-    ranked = _rank(scores, target)
-    positives = ranked.num_positive.unsqueeze(-1) - ranked.positives_below
-    negatives = ranked.num_negative.unsqueeze(-1) - ranked.negatives_below
-    precision = torch.where(ranked.positive, positives.double() / (positives + negatives), 0.0)
-    return (precision.sum(-1) / ranked.num_positive).mean() + ranked.nan
+    return _precisions(_rank(scores, target)).mean()
+
+
+def column_roc_auc(scores: Tensor, target: Tensor) -> Tensor:
+    """`roc_auc` of every column: scores of class 1 and targets, `[item, target]` each."""
+    return _areas(_rank_columns(scores.double().t().contiguous(), target.t()))
+
+
+def column_average_precision(scores: Tensor, target: Tensor) -> Tensor:
+    """`average_precision` of every column, as `column_roc_auc`."""
+    return _precisions(_rank_columns(scores.double().t().contiguous(), target.t()))
 
 
 def mae(predicted: Tensor, target: Tensor) -> Tensor:
@@ -112,13 +115,35 @@ class _Ranked(NamedTuple):
     negatives_tied: Tensor
     num_positive: Tensor  # [class]
     num_negative: Tensor
-    nan: Tensor  # 0, or NaN if the score of a known item is
+    nan: Tensor  # [class], 0, or NaN if the score of a known item is
+
+
+def _areas(ranked: _Ranked) -> Tensor:
+    """Under the ROC curve, `[class]`."""
+    wins = torch.where(ranked.positive, 2 * ranked.negatives_below + ranked.negatives_tied, 0).sum(-1).double() / 2
+    return wins / ranked.num_positive / ranked.num_negative + ranked.nan
+
+
+def _precisions(ranked: _Ranked) -> Tensor:
+    """On average over the positive items, `[class]`."""
+    positives = ranked.num_positive.unsqueeze(-1) - ranked.positives_below
+    negatives = ranked.num_negative.unsqueeze(-1) - ranked.negatives_below
+    precision = torch.where(ranked.positive, positives.double() / (positives + negatives), 0.0)
+    return precision.sum(-1) / ranked.num_positive + ranked.nan
 
 
 def _rank(scores: Tensor, target: Tensor) -> _Ranked:
     columns, wanted = _one_against_rest(scores, target)
+    return _ranked(columns, wanted, (target >= 0).expand_as(columns))
+
+
+def _rank_columns(columns: Tensor, target: Tensor) -> _Ranked:
+    """Of two classes, `[target, item]` each."""
+    return _ranked(columns, target == 1, target >= 0)
+
+
+def _ranked(columns: Tensor, wanted: Tensor, known: Tensor) -> _Ranked:
     ordered, order = columns.sort(dim=-1)
-    known = (target >= 0).expand_as(columns)
     positive, negative = ((known & mask).gather(-1, order) for mask in (wanted, ~wanted))
     first = torch.searchsorted(ordered, ordered)
     last = torch.searchsorted(ordered, ordered, right=True)
@@ -131,7 +156,7 @@ def _rank(scores: Tensor, target: Tensor) -> _Ranked:
         negatives.gather(-1, last) - negatives_below,
         positives[..., -1],
         negatives[..., -1],
-        torch.where((columns.isnan() & known).any(), torch.nan, 0.0),
+        torch.where((columns.isnan() & known).any(-1), torch.nan, 0.0),
     )
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
@@ -153,6 +154,7 @@ def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[s
 def _numbers(items: Any) -> Tensor:
     """`[node, feature]`, NaN where there is no number."""
     if hasattr(items, "columns"):
+        require("pandas", to="to read tables")
         import pandas as pd
 
         items = items.apply(lambda column: pd.to_numeric(column, errors="coerce")).to_numpy(dtype=np.float64)

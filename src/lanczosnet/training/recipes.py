@@ -9,6 +9,11 @@ from lanczosnet.training.errors import TrainingError
 # Of standardised targets, squared or absolute; "mae" are absolute errors in the units of the data, which is what the
 # metric of that name averages, relative to the mean deviation of the targets.
 RegressionLoss = Literal["mse", "l1", "mae"]
+# By the kind of task, as in `lanczosnet.training.metrics`; the first is the customary one.
+METRIC_NAMES = {
+    "classification": ("accuracy", "balanced_accuracy", "f1", "roc_auc", "average_precision"),
+    "regression": ("mae", "rmse", "r2"),
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,10 @@ class Recipe:
     stop_window: int = 0  # stop when so many validation losses in a row were no lower than the one before
     restart_epochs: int = 0  # restart from new weights after so many epochs, again and again; the best epoch is kept
     patience: int = 0  # stop after so many epochs without a new best
-    choose_by: Literal["metric", "loss"] = "metric"  # of the validation items; the best epoch's weights are kept
+    # Of the validation items: "loss", "metric" (the data's customary one) or a metric by name. The weights of the best
+    # epoch are kept.
+    choose_by: str = "metric"
+    class_weight: Literal["none", "balanced"] = "none"  # of a class in the loss: by how rare it is in training
 
     def settings(self) -> dict[str, Any]:
         return asdict(self)
@@ -60,7 +68,8 @@ _CHOICES = {
     "optimizer": ("adam", "adamw"),
     "regression_loss": get_args(RegressionLoss),
     "decay": ("none", "cosine"),
-    "choose_by": ("metric", "loss"),
+    "choose_by": ("metric", "loss", *(name for names in METRIC_NAMES.values() for name in names)),
+    "class_weight": ("none", "balanced"),
 }
 
 
@@ -81,7 +90,8 @@ def _read(chosen: Recipe, key: str, value: Any) -> Any:
         raise TrainingError(f"there is no setting {key!r}; known are {', '.join(NAMES)}")
     if key in _CHOICES:
         if value not in _CHOICES[key]:
-            raise TrainingError(f"{key} must be {' or '.join(_CHOICES[key])}, but is {value!r}")
+            *others, last = _CHOICES[key]
+            raise TrainingError(f"{key} must be {', '.join(others)} or {last}, but is {value!r}")
         return value
     kind = type(getattr(chosen, key))
     try:

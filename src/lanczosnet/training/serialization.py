@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
-from safetensors.torch import save as serialized
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 import lanczosnet
+from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
@@ -68,7 +66,8 @@ def save(folder: Path, network: nn.Module, architecture: Architecture, task: Tas
 
 def save_halved(source: Path, folder: Path) -> None:
     """Copy a model directory with weights of 16 bits, half as large; networks read from it compute as before."""
-    config, weights = read_config(source), load_file(source / WEIGHTS)
+    config = read_config(source)
+    weights = _read_weights(source, config.weights)
     halved = {key: value.half() if value.is_floating_point() else value for key, value in weights.items()}
     for key, value in halved.items():
         if not value.isfinite().all():
@@ -77,6 +76,9 @@ def save_halved(source: Path, folder: Path) -> None:
 
 
 def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
+    require("safetensors", to="to save a model")
+    from safetensors.torch import save as serialized
+
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_write(folder / WEIGHTS) as temporary:
         temporary.write_bytes(serialized(weights))
@@ -88,7 +90,7 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
 
 def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> TrainedModel:
     """The model in a directory, ready to predict."""
-    folder = Path(folder).expanduser()
+    folder = model_folder(folder)
     config = read_config(folder)
     weights = _read_weights(folder, config.weights)
     try:
@@ -99,6 +101,14 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
         raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
     network.load_state_dict(weights)
     return TrainedModel(network.to(device).eval(), from_record(config.task), config)
+
+
+def model_folder(folder: str | Path) -> Path:
+    """The folder, or else the model of this name that comes with the package, such as `pretrained/qm8`."""
+    folder = Path(folder).expanduser()
+    ours = Path(lanczosnet.__file__).parent / folder
+    is_ours = not folder.is_absolute() and folder.parts[:1] == ("pretrained",) and (ours / CONFIG).is_file()
+    return ours if is_ours and not (folder / CONFIG).is_file() else folder
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -113,6 +123,10 @@ def read_config(folder: Path) -> ModelConfig:
 
 
 def _read_weights(folder: Path, checksum: str) -> dict[str, Tensor]:
+    require("safetensors", to="to read a model")
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
     path = folder / WEIGHTS
     if not path.is_file() or sha256_of(path) != checksum:
         raise TrainingError(

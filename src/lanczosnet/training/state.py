@@ -37,7 +37,8 @@ class FitResult:
     epochs: int
     stopped: str  # why it ended
     metrics: dict[str, dict[str, float]]  # of the validation and the test items
-    by_target: dict[str, dict[str, float]]  # the main metric of every target, of the same items
+    by_target: dict[str, dict[str, float]]  # the metric that epochs are chosen by of every target, of the same items
+    metrics_by_target: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # part, target, metric
 
 
 @dataclass

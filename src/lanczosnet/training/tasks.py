@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +17,12 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends import operation
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.schemas.model_config import RegressionRecord, TaskRecord
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.recipes import RegressionLoss
+from lanczosnet.training.recipes import METRIC_NAMES, Recipe, RegressionLoss
+
+if TYPE_CHECKING:
+    from lanczosnet.schemas.model_config import TaskRecord
 
 Level = Literal["node", "graph"]
 
@@ -34,11 +37,14 @@ class Regression:
     deviation: tuple[float, ...]
     units: tuple[str, ...] = ()
     loss: RegressionLoss = "mse"
+    metric: str = "mae"  # that epochs are chosen by
 
     kind = "regression"
-    metric = "mae"
-    measured = ("mae", "rmse")
-    higher_is_better = False
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics that every epoch is measured by."""
+        return ("mae", "rmse") if self.metric in ("mae", "rmse") else (self.metric,)
 
     @property
     def out_channels(self) -> int:
@@ -68,21 +74,6 @@ class Regression:
         """Values `[item, target]` in the units of the data."""
         return output * self._deviation(output) + self._mean(output)
 
-    def measures(self, predicted: Tensor, y: Tensor) -> Tensor:
-        """Means over the targets of each one's mean absolute and root mean square error, where they were computed."""
-        absolute, square = self._errors(predicted, y, 1), self._errors(predicted, y, 2)
-        return torch.stack([absolute.nanmean(), square.sqrt().nanmean()])
-
-    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        return dict(zip(self.measured, self.measures(predicted, y).tolist(), strict=True))
-
-    def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        return dict(zip(self.targets, self._errors(predicted, y, 1).tolist(), strict=True))
-
-    def _errors(self, predicted: Tensor, y: Tensor, power: int) -> Tensor:
-        errors = (predicted.double() - y.double()).abs().pow(power)
-        return errors.nanmean(0)  # NaN for a target that no item has
-
     def _mean(self, like: Tensor) -> Tensor:
         return _constant(self.mean, like.dtype, like.device)
 
@@ -104,10 +95,15 @@ class Classification:
     targets: tuple[str, ...]
     classes: tuple[tuple[str, ...], ...]  # names, for each target
 
+    metric: str = "accuracy"  # that epochs are chosen by
+    class_weights: tuple[tuple[float, ...], ...] = ()  # in the loss, for each target; all are 1 without them
+
     kind = "classification"
-    metric = "accuracy"
-    measured = ("accuracy",)
-    higher_is_better = True
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The metrics that every epoch is measured by."""
+        return (self.metric,)
 
     @property
     def out_channels(self) -> int:
@@ -117,8 +113,9 @@ class Classification:
         """Cross-entropies `[item, target]`, zero where unknown."""
         known = self.known(y)
         codes = torch.where(known, y, 0).long()
-        parts = zip(output.split(self._sizes, dim=1), codes.unbind(1), strict=True)
-        return torch.stack([F.cross_entropy(logits, code, reduction="none") for logits, code in parts], 1) * known
+        parts = zip(output.split(self._sizes, dim=1), codes.unbind(1), self._weights(output), strict=True)
+        columns = [F.cross_entropy(logits, code, weight, reduction="none") for logits, code, weight in parts]
+        return torch.stack(columns, 1) * known
 
     def mean_loss(self, output: Tensor, y: Tensor) -> Tensor:
         """The mean over all known targets, zero where there are none."""
@@ -141,19 +138,11 @@ class Classification:
         counts = [(column.unsqueeze(1) == torch.arange(size, device=y.device)).sum(0) for column, size in columns]
         return tuple(count / count.sum().clamp(min=1) for count in counts)
 
-    def measures(self, predicted: Tensor, y: Tensor) -> Tensor:
-        """The mean over the targets of each one's share of right answers, where it was computed."""
-        return self._accuracies(predicted, y).nanmean().view(1)
-
-    def metrics(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        return dict(zip(self.measured, self.measures(predicted, y).tolist(), strict=True))
-
-    def by_target(self, predicted: Tensor, y: Tensor) -> dict[str, float]:
-        return dict(zip(self.targets, self._accuracies(predicted, y).tolist(), strict=True))
-
-    def _accuracies(self, predicted: Tensor, y: Tensor) -> Tensor:
-        right = torch.where(self.known(y), (predicted == y).double(), float("nan"))
-        return right.nanmean(0)
+    def _weights(self, like: Tensor) -> list[Tensor | None]:
+        """Of the classes of each target."""
+        if not self.class_weights:
+            return [None] * len(self.targets)
+        return [_constant(weights, like.dtype, like.device) for weights in self.class_weights]
 
     @property
     def _sizes(self) -> list[int]:
@@ -173,14 +162,48 @@ def mean_of_known(task: Task, output: Tensor, y: Tensor) -> Tensor:
 
 
 def task_of(data: Data | PackedGraphs, train: Tensor, *, regression_loss: RegressionLoss = "mse") -> Task:
-    """The task that a data set poses, scaled by its training items."""
+    """The task that a data set poses, scaled by its training items; `data.metric` names its customary metric."""
     y = targets_of(data)
     level: Level = "graph" if isinstance(data, PackedGraphs) else "node"
     names = target_names(data)
     if is_classification(data):
-        return Classification(level, names, _class_names(data, y))
+        return Classification(level, names, _class_names(data, y), _metric_of(data, "classification"))
     mean, deviation = _scale(y[train], names)
-    return Regression(level, names, mean, deviation, tuple(_about(data, "units")), regression_loss)
+    metric = _metric_of(data, "regression")
+    return Regression(level, names, mean, deviation, tuple(_about(data, "units")), regression_loss, metric)
+
+
+def _metric_of(data: Data | PackedGraphs, kind: str) -> str:
+    """What the data calls its metric, if there is such a one; else the first of the kind."""
+    known, named = METRIC_NAMES[kind], _about(data, "metric")
+    return named if isinstance(named, str) and named in known else known[0]
+
+
+def for_recipe(task: Task, recipe: Recipe, y: Tensor) -> Task:
+    """The task with the recipe's metric, loss and class weights; `y` are the training targets."""
+    task = with_metric(with_loss(task, recipe.regression_loss), recipe.choose_by)
+    if recipe.class_weight == "balanced" and isinstance(task, Classification):
+        return replace(task, class_weights=_balanced(y, [len(names) for names in task.classes]))
+    return task
+
+
+def with_metric(task: Task, choose_by: str) -> Task:
+    """The task that is measured by a metric of this name; "metric" and "loss" leave it as it is."""
+    if choose_by in ("metric", "loss"):
+        return task
+    if choose_by not in METRIC_NAMES[task.kind]:
+        known = ", ".join(("metric", "loss", *METRIC_NAMES[task.kind]))
+        raise TrainingError(f"choose_by={choose_by} is no metric of a {task.kind}: use one of {known}")
+    return replace(task, metric=choose_by)
+
+
+def _balanced(y: Tensor, sizes: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+    """As scikit-learn's "balanced": all classes that occur weigh the same in total, and their mean weight is 1."""
+    columns = zip(y.unbind(1), sizes, strict=True)
+    counts = [(column.unsqueeze(1) == torch.arange(size)).sum(0).double() for column, size in columns]
+    shares = [count.sum() / (count > 0).sum().clamp(min=1) for count in counts]
+    weights = [torch.where(count > 0, share / count, 1.0) for count, share in zip(counts, shares, strict=True)]
+    return tuple(tuple(weight.tolist()) for weight in weights)
 
 
 def target_names(data: Data | PackedGraphs) -> tuple[str, ...]:
@@ -223,6 +246,8 @@ def input_fingerprint(data: Data | PackedGraphs) -> str | None:
     """
     if isinstance(data, PackedGraphs):
         return _digest("\n".join(data.about["smiles"])) if "smiles" in data.about else None
+    if isinstance(data, StoredGraph):
+        return str(data.fingerprint)
     return None if "neighbours" in data else _digest(data.edge_index)
 
 
@@ -236,10 +261,10 @@ def described(task: Task) -> dict[str, Any]:
     return {"kind": task.kind, **asdict(task)}
 
 
-def from_record(record: TaskRecord) -> Task:
+def from_record(record: "TaskRecord") -> Task:
     """The task that a model directory describes."""
     fields = {name: getattr(record, name) for name in record.__struct_fields__}
-    return Regression(**fields) if isinstance(record, RegressionRecord) else Classification(**fields)
+    return Regression(**fields) if record.kind == "regression" else Classification(**fields)
 
 
 def with_loss(task: Task, loss: RegressionLoss) -> Task:

@@ -20,10 +20,12 @@ from lanczosnet.training.engine.executor import Executor, can_capture, executor_
 from lanczosnet.training.engine.loaders import Loader, Share, Step
 from lanczosnet.training.engine.precision import OpaqueInputs, opaque
 from lanczosnet.training.errors import DivergenceError, TrainingError
+from lanczosnet.training.measures import Measures, answers_of, measured, names_of
+from lanczosnet.training.metrics import METRICS
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.schedule import StepHyperparameters, consistency_weight, learning_rate, mixed_seed
 from lanczosnet.training.state import EpochReport, FitResult, TrainState
-from lanczosnet.training.tasks import Task, mean_of_known
+from lanczosnet.training.tasks import Task, mean_of_known, with_metric
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -39,7 +41,8 @@ class Trainer:
         self, model: nn.Module, loader: Loader, split: Split, task: Task, recipe: Recipe, seed: int, fabric: "Fabric"
     ) -> None:
         _check_restarts(model, recipe)
-        self.loader, self.split, self.task, self.recipe = loader, split, task, recipe
+        self.loader, self.split, self.recipe = loader, split, recipe
+        self.task = with_metric(task, recipe.choose_by)
         self.seed, self.fabric = seed, fabric
         self.steps_per_epoch = loader.num_steps(len(split.train), recipe.batch_size)
         self.evaluation_batch_size = evaluation_batch_size(recipe.batch_size, fabric.device)
@@ -75,6 +78,7 @@ class Trainer:
         if not (math.isfinite(train_loss) and math.isfinite(val_loss)):
             raise self._diverged()
         metrics = dict(zip(self.task.measured, measures, strict=True))
+        self._check_defined(metrics[self.task.metric])
         measured = {f"val_{name}": value for name, value in metrics.items()}
         history = self.state.history
         history.note({"train_loss": train_loss, "val_loss": val_loss} | measured)
@@ -91,14 +95,16 @@ class Trainer:
         self.state.average = None
         history, task = self.state.history, self.task
         outputs = {"val": self._outputs(self.val, self.val_shapes), "test": self._outputs(self.split.test)}
-        compared = {part: (task.predicted(output), y) for part, (output, y) in outputs.items()}
+        names = names_of(task)
+        measures = {part: Measures(task, answers_of(task, output, names), y) for part, (output, y) in outputs.items()}
         self.state.model.eval()
         return FitResult(
             best_epoch=history.best_epoch,
             epochs=history.epoch,
             stopped=reason,
-            metrics={part: task.metrics(*pair) for part, pair in compared.items()},
-            by_target={part: task.by_target(*pair) for part, pair in compared.items()},
+            metrics={part: found.mean for part, found in measures.items()},
+            by_target={part: found.main for part, found in measures.items()},
+            metrics_by_target={part: found.by_target for part, found in measures.items()},
         )
 
     def release(self) -> None:
@@ -161,7 +167,7 @@ class Trainer:
         """`[loss, metric...]` of the validation items, on the device."""
         output, y = self._outputs(self.val, self.val_shapes)
         loss = mean_of_known(self.task, output, y)
-        return torch.cat([loss.double().view(1), self.task.measures(self.task.predicted(output), y)])
+        return torch.cat([loss.double().view(1), measured(self.task, output, y)])
 
     @torch.no_grad()
     def _outputs(self, items: Tensor, shapes: Sequence[int | None] | None = None) -> tuple[Tensor, Tensor]:
@@ -191,8 +197,16 @@ class Trainer:
 
     def _rank(self, val_loss: float, metrics: dict[str, float]) -> tuple[float, float]:
         """Larger is better; equal metrics are told apart by their loss."""
-        metric = metrics[self.task.metric] if self.task.higher_is_better else -metrics[self.task.metric]
-        return (metric, -val_loss) if self.recipe.choose_by == "metric" else (-val_loss, metric)
+        name = self.task.metric
+        metric = metrics[name] if METRICS[name].higher_is_better else -metrics[name]
+        return (-val_loss, metric) if self.recipe.choose_by == "loss" else (metric, -val_loss)
+
+    def _check_defined(self, value: float) -> None:
+        if math.isnan(value) and self.recipe.choose_by != "loss":
+            raise TrainingError(
+                f"{self.task.metric} is not defined on the validation items, as with one class alone: use another "
+                "split, or choose_by=loss"
+            )
 
     def _diverged(self) -> DivergenceError:
         best = self.finish("diverged") if self.state.history.best_epoch else None

@@ -167,6 +167,18 @@ def test_the_conclusions_of_the_ablation_compare_rows_over_the_seeds_that_both_h
     assert alone["claims"][0]["pairs"] == []
 
 
+def test_more_seeds_are_run_of_undecided_comparisons_alone():
+    grid, claims = ablation_grid(), qm8_tables.CONCLUSIONS
+    open_ones = {("long scales help", 3, 1), ("tuned scales help AdaLanczosNet further", 15, 14)}
+    stage = qm8_tables.undecided_cells(grid, "paper", [claim not in open_ones for claim in claims], 5)
+    names = qm8_tables.curve_names("ablation")
+    rows = [names[cell.model, cell.label].partition(":")[0] for cell in stage.cells]
+    assert rows == ["1", "3 and 7", "14", "15"]
+    assert stage.seeds == (1234, 5678, 9012, 10000, 10001)
+    assert sorted(qm8_tables.SEEDS + qm8_tables.MORE_SEEDS) == list(qm8_tables.SEEDS + qm8_tables.MORE_SEEDS)
+    assert not qm8_tables.undecided_cells(grid, "paper", [True] * len(claims), 5).cells
+
+
 def test_learning_curves_are_named_in_the_order_of_the_tables():
     networks = list(qm8_tables.curve_names("qm8").values())
     assert networks[0] == "GCN-FP"

@@ -1,8 +1,9 @@
-import builtins
+import sys
 
 import pytest
 import torch
 
+from lanczosnet._extras import MissingExtraError
 from lanczosnet.graphs import DataError, load, molecules
 from lanczosnet.graphs.cache import VERSION
 from lanczosnet.graphs.molecules import read_in_parallel
@@ -232,15 +233,15 @@ class TestCache:
     def test_the_cache_needs_neither_rdkit_nor_the_source(self, path, user_cache, monkeypatch):
         expected = load(path)
         path.unlink()
-        monkeypatch.setattr(builtins, "__import__", without("rdkit"))
+        monkeypatch.setitem(sys.modules, "rdkit", None)
         (cache,) = cache_files(user_cache)
         graphs = load(cache)
         assert torch.equal(graphs.y, expected.y)
         assert graphs.smiles == expected.smiles
 
     def test_without_rdkit_the_message_says_how_to_get_it(self, path, monkeypatch):
-        monkeypatch.setattr(builtins, "__import__", without("rdkit"))
-        with pytest.raises(DataError, match=r"needs RDKit.*lanczosnet\[chem\]"):
+        monkeypatch.setitem(sys.modules, "rdkit", None)
+        with pytest.raises(MissingExtraError, match=r"RDKit is needed to read SMILES.*lanczosnet\[chem\]"):
             load(path)
 
     def test_a_failed_run_leaves_no_cache(self, write, user_cache):
@@ -251,14 +252,3 @@ class TestCache:
     def test_the_cache_never_lands_beside_the_source(self, path):
         load(path)
         assert list(path.parent.iterdir()) == [path]
-
-
-def without(package):
-    original = builtins.__import__
-
-    def importer(name, *arguments, **options):
-        if name.split(".")[0] == package:
-            raise ImportError(f"no {package} here")
-        return original(name, *arguments, **options)
-
-    return importer

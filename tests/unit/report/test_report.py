@@ -129,7 +129,7 @@ def test_csv_has_a_row_for_each_comparison(table):
     assert as_rows(table)[0]["mean"] == 81.0
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", [form for form in FORMATS if form != "conclusions"])
 def test_equal_records_give_equal_bytes(table, form):
     assert render(table, form) == render(Table.from_records(RECORDS), form)
 
@@ -200,19 +200,21 @@ def test_of_errors_a_deviation_more_is_what_is_reached():
     assert "the mean plus a deviation." in table.summary()[0]
 
 
-def claimed(pairs, higher_is_better=False):
+def claimed(pairs, higher_is_better=False, looks=()):
     made = {"text": "long scales help", "better": "3", "worse": "2", "pairs": pairs, "published": [10.54, 10.6]}
+    made["looks"] = list(looks)
     return Table.from_records(RECORDS | {"claims": [made], "higher_is_better": higher_is_better, "digits": 2})
 
 
 def test_a_conclusion_is_tested_seed_by_seed():
     pairs = [[10.0, 10.5], [11.0, 11.6], [10.5, 11.2]]
     head, sentence = claimed(pairs).conclusions()
-    p_value = stats.ttest_rel(*zip(*pairs, strict=True)).pvalue
-    assert head == "What the paper concludes, by a two-sided paired t test over the seeds at 5%:"
+    test = stats.ttest_rel(*zip(*pairs, strict=True))
+    low, high = (-bound for bound in reversed(test.confidence_interval(0.99)))
+    assert head == "What the paper concludes, by a two-sided paired t test at 1% over the seeds:"
     assert sentence == (
-        "long scales help: holds. Row 3 has 10.50, row 2 11.10, a gain of +0.60 ± 0.10 "
-        f"(3 seeds, p = {p_value:.2g}); published 10.54 and 10.60."
+        f"long scales help: holds. Row 3 has 10.50, row 2 11.10, a gain of +0.60 (99 % interval {low:+.2f} to "
+        f"{high:+.2f}, 3 seeds, effect size 6.0, p = {test.pvalue:.2g}); published 10.54 and 10.60."
     )
     assert claimed(pairs, higher_is_better=True).claims[0].verdict == "the opposite holds"
     assert claimed([[10.0, 10.5], [11.0, 10.6]]).claims[0].verdict == "not decided"
@@ -220,8 +222,33 @@ def test_a_conclusion_is_tested_seed_by_seed():
     assert claimed([]).conclusions()[1] == "long scales help: not run."
 
 
+def gains(*values):
+    return [[10.0 - value, 10.0] for value in values]
+
+
+def test_a_sequential_test_ends_at_the_first_look_that_decides():
+    clear, unclear = (0.5, 0.6, 0.7), (0.5, -0.6, 0.1)
+    (decided,) = claimed(gains(*clear, -9.0, -9.0), looks=[3, 5]).claims
+    assert (decided.verdict, decided.num_seeds, decided.means) == ("holds", 3, pytest.approx((9.4, 10.0)))
+    (later,) = claimed(gains(*unclear, 0.1, 0.1), looks=[3, 5]).claims
+    assert (later.verdict, later.num_seeds) == ("not decided", 5)
+    (between,) = claimed(gains(*unclear, 0.1), looks=[3, 5]).claims
+    assert between.num_seeds == 3
+    (early,) = claimed(gains(0.5, 0.50001), looks=[3, 5]).claims
+    assert early.verdict == "not decided"  # a look comes first, however small the p value is
+
+
+def test_conclusions_as_a_table():
+    text = render(claimed(gains(0.5, 0.6, 0.7), looks=[3, 5]), "conclusions")
+    assert "at 1%, after 3 and 5 seeds:" in text
+    assert "| long scales help | 3, 2 | 10.54 / 10.60 | 9.40 / 10.00 | +0.60 | +0.03 to +1.17 | 6.0 | 3 |" in text
+    assert text.endswith("1 of 1 comparisons is decided.\n")
+    with pytest.raises(ValueError, match="no conclusions"):
+        render(Table.from_records(RECORDS), "conclusions")
+
+
 @pytest.mark.parametrize("form", ["text", "markdown", "latex"])
 def test_conclusions_stand_below_the_table(form):
     text = " ".join(render(claimed([[10.0, 10.5], [11.0, 11.6]]), form).split())
-    assert "long scales help: " in text
+    assert ("0 of 1 comparisons are decided" if form == "markdown" else "long scales help: ") in text
     assert "long scales" not in render(Table.from_records(RECORDS), form)

@@ -12,6 +12,8 @@ from lanczosnet.experiments.tables.spec import Claim, Place, Reference, TableSpe
 from lanczosnet.training.recipes import recipe as recipe_of
 
 SEEDS = (1234, 5678, 9012)
+MORE_SEEDS = tuple(range(10_000, 10_017))  # of comparisons that the three do not decide; sorted, they come later
+LOOKS = (3, 5, 10, 15, 20)  # numbers of seeds after which a comparison is tested
 PUBLISHED_RUNS = 3
 TASKS = 16
 SPLIT_SEED = 0  # one split for all runs, as the paper has one
@@ -148,8 +150,21 @@ def ablation_spec(recipe: str = "paper") -> TableSpec:
     ]
     names = ("row", "network", "kernel", "embedding", "filter", "short", "long", "K")
     row = {int(place.row[0]): place.row for place in places}
-    claims = tuple(Claim(text, row[better], row[worse]) for text, better, worse in CONCLUSIONS)
+    claims = tuple(Claim(text, row[better], row[worse], LOOKS) for text, better, worse in CONCLUSIONS)
     return TableSpec("Table 3: validation error x 1e-3 on QM8", names, tuple(places), 2, False, claims)
+
+
+def undecided_cells(grid: Grid, recipe: str, is_decided: Sequence[bool], look: int) -> Grid:
+    """The cells of the comparisons that are not decided, with the seeds of a look; `is_decided` in their order."""
+    spec = ablation_spec(recipe)
+    rows = {row for claim, done in zip(spec.claims, is_decided, strict=True) if not done for row in _rows(claim)}
+    wanted = {(place.where["model"], place.where["label"]) for place in spec.places if place.row in rows}
+    cells = tuple(cell for cell in grid.cells if (cell.model, cell.label) in wanted)
+    return Grid(cells, (SEEDS + MORE_SEEDS)[:look])
+
+
+def _rows(claim: Claim) -> tuple[tuple[str, ...], ...]:
+    return claim.better, claim.worse
 
 
 def curve_names(table: str) -> dict[tuple[str, str], str]:

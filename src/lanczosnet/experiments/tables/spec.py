@@ -35,6 +35,7 @@ class Claim:
     text: str
     better: tuple[str, ...]  # the rows
     worse: tuple[str, ...]
+    looks: tuple[int, ...] = ()  # numbers of seeds after which it is tested
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def _compared(claim: Claim, rows: Mapping[tuple[str, ...], tuple[Place, list[Lin
         "worse": claim.worse[0],
         "pairs": [[side[seed] for side in sides] for seed in seeds],
         "published": [place.references[0].mean for place, _ in both],
+        "looks": list(claim.looks),
     }
 
 

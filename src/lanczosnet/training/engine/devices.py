@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
@@ -33,6 +34,7 @@ def fabric_for(
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
         deterministic = not any_order
     check_available(device, precision)
+    require("lightning", to="to train")
     from lightning.fabric import Fabric
 
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
@@ -64,6 +66,7 @@ def check_available(device: str, precision: str) -> None:
 
 def best_device() -> "Fabric":
     """One process on the best device; matrix products stay as the caller has set them."""
+    require("lightning", to="to train")
     from lightning.fabric import Fabric
 
     return Fabric(devices=1)
@@ -75,8 +78,10 @@ def is_cuda(device: str) -> bool:
 
 
 def hardware(device: torch.device) -> str:
-    """The device's name."""
-    return torch.cuda.get_device_name() if device.type == "cuda" else f"{device.type} ({platform.machine()})"
+    """The device's name; of a CPU that of the instructions in use, which decide how sums are rounded."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{device.type} ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
 
 
 def default_device() -> tuple[str, str]:

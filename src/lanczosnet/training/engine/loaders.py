@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.engine.devices import exact_matmul
 from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import TrainingError
@@ -97,7 +98,7 @@ class NodeLoader(Loader):
     def __init__(self, model: nn.Module, data: Data, device: torch.device, copies: int = 1) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = {1: prepared(model, on_device, validate=True)}
-        if copies > 1:
+        if copies > 1 and not isinstance(data, StoredGraph):  # which is too large for several at once
             side_by_side = Batch.from_data_list([on_device] * copies)
             self.inputs[copies] = prepared(model, side_by_side, validate=False)
         self.y = targets_of(on_device) if "y" in data else None

@@ -1,0 +1,89 @@
+"""Residual networks around any graph convolution: a linear map, blocks x + FFN(conv(norm x)), norm, a linear map."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from torch import Tensor, nn
+
+from lanczosnet.batching.sparse_features import SparseFeatures
+
+Block = Literal["residual", "plain"]
+Convolution = Callable[[Tensor], Tensor]
+
+
+def is_residual(block: Block) -> bool:
+    if block not in ("residual", "plain"):
+        raise ValueError(f"block must be 'residual' or 'plain', not {block!r}")
+    return block == "residual"
+
+
+class InputLinear(nn.Linear):
+    """A linear map of features that may be `SparseFeatures`."""
+
+    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
+        return super().forward(x) if isinstance(x, Tensor) else x @ self.weight.T + self.bias
+
+
+class ResidualBlock(nn.Module):
+    """x + FFN(conv(norm x)); the FFN is GELU, dropout, a linear map and dropout, or without one GELU and dropout.
+
+    The convolution mixes channels itself, so that the FFN needs no first linear map.
+
+    Args:
+        channels: of input, convolution and output.
+        feedforward: whether a linear map follows the activation.
+        dropout: after the activation, and after the linear map.
+    """
+
+    def __init__(self, channels: int, feedforward: bool, dropout: float) -> None:
+        super().__init__()
+        self.normalization = nn.LayerNorm(channels)
+        self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
+        self.feedforward = nn.Sequential(nn.Linear(channels, channels), nn.Dropout(dropout)) if feedforward else None
+
+    def forward(self, x: Tensor, convolution: Convolution) -> Tensor:
+        """`[..., node, channel]` both ways."""
+        y = self.activation(convolution(self.normalization(x)))
+        return x + (y if self.feedforward is None else self.feedforward(y))
+
+
+class ResidualStack(nn.Module):
+    """All of a residual network but its convolutions, which the caller brings along.
+
+    Args:
+        in_channels: of encoded nodes.
+        hidden_channels: of all blocks.
+        out_channels: of the output; None where a readout follows, which takes the hidden channels.
+        num_layers: blocks.
+        feedforward, dropout: as in `ResidualBlock`; dropout acts after the input map, too.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int | None,
+        num_layers: int,
+        *,
+        feedforward: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.input = InputLinear(in_channels, hidden_channels)
+        self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
+        blocks = (ResidualBlock(hidden_channels, feedforward, dropout) for _ in range(num_layers))
+        self.blocks = nn.ModuleList(blocks)
+        self.normalization = nn.LayerNorm(hidden_channels)
+        self.output = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.LayerNorm):
+                module.reset_parameters()
+
+    def forward(self, x: Tensor | SparseFeatures, convolutions: Sequence[Convolution]) -> Tensor:
+        """`[..., node, in_channels]` and a convolution for every block -> `[..., node, out_channels]`."""
+        state = self.activation(self.input(x))
+        for block, convolution in zip(self.blocks, convolutions, strict=True):
+            state = block(state, convolution)
+        return self.output(self.normalization(state))
