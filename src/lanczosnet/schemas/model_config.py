@@ -20,6 +20,7 @@ from lanczosnet.schemas.record import (
     Sha256,
     Share,
     checked,
+    field,
     parsed,
     up_to_date,
 )
@@ -170,7 +171,9 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     stopped: str
     metrics: Metrics
     by_target: Metrics
-    metrics_by_target: dict[str, Metrics] = {}  # part, target, metric; none in models of earlier versions
+    metrics_by_target: dict[str, Metrics] = field(
+        default_factory=dict
+    )  # part, target, metric; none in models of earlier versions
 
     def __post_init__(self) -> None:
         for name in ("metrics", "by_target", *(["metrics_by_target"] if self.metrics_by_target else [])):

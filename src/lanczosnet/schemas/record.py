@@ -22,7 +22,7 @@ from lanczosnet._extras import explained
 
 try:
     import msgspec
-    from msgspec import Meta
+    from msgspec import Meta, field
 except ImportError as error:
     raise explained(error) from error
 
