@@ -74,7 +74,7 @@ def find_num_steps(data: Data | PackedGraphs, long_scales: tuple[float, ...] = (
 
 def _looked_at(graphs: PackedGraphs) -> Data:
     count = min(len(graphs), MOST_GRAPHS)
-    return Batch.from_data_list([graphs[i * len(graphs) // count] for i in range(count)])  # type: ignore[no-any-return]
+    return Batch.from_data_list([graphs[i * len(graphs) // count] for i in range(count)])
 
 
 def _signal(x: Tensor) -> Tensor:
