@@ -90,7 +90,7 @@ def _side_by_side(
 def _end_of(result: FitResult | None, outcome: Outcome | None, job: Job) -> FitResult | DivergenceError:
     """Of a run that was found done, or else of one that was trained."""
     try:
-        return as_it_ended(job, result) if result else outcome.result()  # type: ignore[union-attr] - it has either
+        return outcome.result() if outcome else as_it_ended(job, result)  # type: ignore[arg-type]  # it has either
     except DivergenceError as error:
         return error
 
