@@ -19,7 +19,7 @@ from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
-from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
@@ -187,7 +187,7 @@ def run(
         discard_runs(job, [folder])
     job = job.saved_in(folder, checkpoint_seconds)
     if done := finished_before(job, resume):
-        return done
+        return as_it_ended(job, done)
     if fabric is not None:
         fabric.barrier()  # no process writes before all have looked into the folder
     (outcome,) = run_jobs([job], fabric, on_epoch=lambda place, report: on_epoch(report))
@@ -234,6 +234,13 @@ def finished_before(job: Job, resume: bool) -> FitResult | None:
         return None
     result = _saved_result(job, folder)
     checkpoint.path.unlink(missing_ok=True)  # of a run that was killed between its last two steps
+    return result
+
+
+def as_it_ended(job: Job, result: FitResult) -> FitResult:
+    """The result of a run that is found done; raises the error of one that diverged."""
+    if result.stopped == DIVERGED:
+        raise DivergenceError(result.epochs + 1, job.recipe.learning_rate, result)
     return result
 
 
