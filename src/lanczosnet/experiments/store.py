@@ -110,9 +110,8 @@ class Store:
         known, begin, count = self._read.get(path, (0, 0, 0))
         with path.open("rb") as stream:
             file = os.fstat(stream.fileno()).st_ino
-            begin, count = (
-                (begin, count) if file == known else (0, 0)
-            )  # another process may have merged, and replaced it
+            if file != known:  # another process may have merged, and replaced it
+                begin, count = 0, 0
             stream.seek(begin)
             data = stream.read()
         whole = data[: data.rfind(b"\n") + 1]  # the rest was torn by a kill, or is just being written

@@ -63,9 +63,14 @@ class AnyLine(Record, frozen=True, kw_only=True):
     finished_at: Moment
 
     def __post_init__(self) -> None:
+        if self.epochs_wanted < 1:
+            raise ValueError("settings.epochs: expected a whole number of at least 1")
+
+    @property
+    def epochs_wanted(self) -> int:
+        """0 where the settings do not say."""
         epochs = self.settings.get("epochs")
-        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-            raise ValueError(f"settings.epochs: expected a whole number of at least 1, but got {epochs!r:.60}")
+        return epochs if isinstance(epochs, int) else 0
 
 
 class FailedLine(AnyLine, frozen=True, kw_only=True):
@@ -86,10 +91,10 @@ class ResultLine(AnyLine, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.best_epoch <= self.epochs <= self.settings["epochs"]:
+        if not self.best_epoch <= self.epochs <= self.epochs_wanted:
             raise ValueError(
                 f"best_epoch ({self.best_epoch}) and epochs ({self.epochs}) do not fit settings.epochs "
-                f"({self.settings['epochs']})"
+                f"({self.epochs_wanted})"
             )
         for name in ("metrics", "by_target"):
             if set(getattr(self, name)) != {"val", "test"}:

@@ -70,7 +70,7 @@ def test_a_line_that_is_finished_later_is_read_whole(tmp_path):
 
 def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path):
     (tmp_path / "s.jsonl").write_text(as_text(line("a")) + '{"key": "1"}\n')
-    with pytest.raises(StoreError, match=r"s\.jsonl, line 2: .* is missing. Delete this line"):
+    with pytest.raises(StoreError, match=r"s\.jsonl, line 2: key: expected .*\. Delete this line"):
         Store(tmp_path / "s").lines()
 
 
