@@ -5,8 +5,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
-import pandas as pd
 import pytest
 
 from lanczosnet.graphs import load
@@ -104,23 +102,3 @@ def test_the_cache_of_qm8_is_verified(qm8_folder, tmp_path, monkeypatch):
     load("qm8", data_dir=qm8_folder)
     verified = run("data", "verify", "qm8", "--json", cache=tmp_path, LANCZOSNET_DATA=str(qm8_folder))
     assert [row["state"] for row in json.loads(verified.stdout)] == ["ok", "ok"]
-
-
-def test_edges_are_converted_verified_and_trained_on(tmp_path):
-    rng = np.random.default_rng(0)
-    pd.DataFrame(rng.integers(0, 60, (200, 2)), columns=["source", "target"]).to_csv(tmp_path / "e.csv", index=False)
-    nodes = pd.DataFrame({"a": rng.random(60), "b": rng.random(60), "label": rng.choice(["x", "y"], 60)})
-    nodes.to_parquet(tmp_path / "n.parquet")
-    big = str(tmp_path / "big")
-    arguments = ["data", "convert", str(tmp_path / "e.csv"), big, "--nodes", str(tmp_path / "n.parquet"), "--json"]
-    found = run(*arguments, cache=tmp_path)
-    assert found.returncode == 0, found.stderr
-    assert json.loads(found.stdout)["nodes"] == 60
-    assert run("data", "verify", big, cache=tmp_path).returncode == 0
-    model = str(tmp_path / "model")
-    trained = run("train", big, "--set", "epochs=2", "--out", model, "--json", cache=tmp_path)
-    assert trained.returncode == 0, trained.stderr
-    predicted = run("predict", model, big, cache=tmp_path)
-    assert len(predicted.stdout.splitlines()) == 61, predicted.stderr
-    (tmp_path / "big" / "column.npy").write_bytes((tmp_path / "big" / "column.npy").read_bytes()[:-1] + b"\1")
-    assert run("data", "verify", big, cache=tmp_path).returncode == 1

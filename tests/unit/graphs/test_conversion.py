@@ -54,6 +54,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(tables, "ROWS", 300)
     monkeypatch.setattr(tables, "BYTES", 3000)
     monkeypatch.setattr(edge_module, "NUM_FILES", 4)
+    monkeypatch.setattr(edge_module, "FEWEST_ROWS", 1)
     monkeypatch.setattr(edge_module, "IN_MEMORY", 400)
     monkeypatch.setattr(journal, "SECONDS", 0.0)
 

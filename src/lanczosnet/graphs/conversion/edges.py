@@ -15,7 +15,7 @@ from lanczosnet.graphs.conversion.journal import Journal
 from lanczosnet.graphs.conversion.tables import Block, Table
 from lanczosnet.graphs.errors import DataError
 
-NUM_FILES = 256
+NUM_FILES, FEWEST_ROWS = 256, 2**12  # of a file, so that small graphs have few files
 IN_MEMORY = 2**23  # entries that are sorted at once
 PIECES = 16  # of a file with more
 
@@ -79,7 +79,7 @@ class RowFiles:
 
     def __init__(self, folder: Path, num_nodes: int, weighted: bool) -> None:
         self.folder, self.num_nodes, self.weighted = folder, num_nodes, weighted
-        self.rows_per_file = max(1, -(-num_nodes // NUM_FILES))
+        self.rows_per_file = max(FEWEST_ROWS, -(-num_nodes // NUM_FILES))
 
     def path(self, number: int) -> Path:
         return self.folder / f"rows-{number:03}.key"
@@ -144,12 +144,13 @@ def write_rows(files: RowFiles, out: Path, journal: Journal, advance: Advance) -
             pointer.append(np.zeros(1, np.int64))
         for number in range(done, files.count):
             _write_file(files, number, pointer, column, weight)
-            # The file is needed until what was made of it is on the disk.
-            facts = number + 1, column.flush(), pointer.flush()
-            weight.flush()
-            journal.note("sorted", facts)
-            _remove(files.path(number))
             advance((number + 1) / files.count)
+            if journal.is_due or number + 1 == files.count:
+                weight.flush()
+                journal.note("sorted", (number + 1, column.flush(), pointer.flush()))
+                # Only now is what was made of these files on the disk.
+                for written in range(done, number + 1):
+                    _remove(files.path(written))
     if not files.weighted:
         (out / "edge_weight.npy").unlink()
 
