@@ -209,7 +209,7 @@ class ParquetTable:
         column = batch.column(name)
         wanted = getattr(pa, KINDS[kind])()
         try:
-            return column if column.type == wanted else column.cast(wanted)
+            return column.cast(wanted)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(
                 f"{name} is no column of {kind}s ({error})", file=self.path, row=self.row_in_file(first)
