@@ -28,11 +28,8 @@ demo: $(READY) ## train three networks on handwritten digits, draw and report
 test: lint browser ## lint, check types, run every test
 	$(BIN)/python -m pytest -n 2
 
-# Pages are tested in a real browser. Only a continuous integration that is root installs one; others are told.
-browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null \
-	|| { [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
-	|| echo "There is no browser: the tests of pages are skipped (apt-get install chromium)."
+browser: ## fetch a browser for the tests of pages, without root, where there is none
+	@tests/install_browser.sh
 
 quick: $(READY) ## run the fast tests only
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
