@@ -1,6 +1,6 @@
 """The `lanczosnet` command: one typer application, one module per group of verbs.
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage.
+Exit codes: 0 done, 1 the work failed, 2 bad usage, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
 """
 
 import sys
@@ -19,6 +19,7 @@ from lanczosnet.cli.options import in_options
 from lanczosnet.cli.predict import predict
 from lanczosnet.cli.report import report
 from lanczosnet.cli.spectrum import spectrum
+from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
 
@@ -58,6 +59,8 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError, ImportError) as error:
+        if STOP.number is not None:
+            raise  # a consequence of the signal
         answer = explained(error) if isinstance(error, ImportError) else error
         is_fault_of_ours = isinstance(error, ImportError) and not isinstance(answer, MissingExtraError)
         if "--debug" in sys.argv[1:] or is_fault_of_ours:

@@ -5,7 +5,6 @@ On a CUDA device one process trains them side by side; elsewhere each has a proc
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,10 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
+from lanczosnet.processes import begin_worker, interrupts_held, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
-from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.job import Job, JobSpec, discard_runs, finished_before, prepare, run, run_jobs
 from lanczosnet.training.loop import Outcome
 from lanczosnet.training.state import EpochReport, FitResult
@@ -108,10 +106,16 @@ def _in_processes(
     workers = at_once or min(len(seeds), cores)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
+    diverged: list[DivergenceError] = []
     try:
-        for result in pool.map(one, seeds):
+        with interrupts_held():
+            futures = [pool.submit(one, seed) for seed in seeds]
+        for future in futures:
+            try:
+                yield future.result()
+            except DivergenceError as error:
+                diverged.append(error)
             on_progress(1.0)
-            yield result
     except BrokenProcessPool as error:
         raise TrainingError(
             "a process that trained a seed died: it was killed, or there is too little memory. What is finished is "
@@ -119,6 +123,8 @@ def _in_processes(
         ) from error
     finally:
         _end(pool)
+    if diverged:
+        raise diverged[0]  # the other seeds are trained and saved
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
@@ -127,16 +133,6 @@ def _end(pool: ProcessPoolExecutor) -> None:
     for worker in list((pool._processes or {}).values()):
         worker.terminate()
     pool.shutdown(cancel_futures=True)
-
-
-def num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def begin_worker(num_threads: int) -> None:
-    """Set up a process that trains beside others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
-    torch.set_num_threads(num_threads)
 
 
 def _run_one(
