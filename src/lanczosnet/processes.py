@@ -8,9 +8,13 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
+
+SECONDS_BETWEEN_LOOKS = 1.0  # at a parent
 
 
 def num_cores() -> int:
@@ -18,16 +22,16 @@ def num_cores() -> int:
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Ctrl-C waits until the block ends. Processes that start in it inherit this, and never see Ctrl-C."""
-    if not hasattr(signal, "pthread_sigmask"):
+def interrupts_ignored() -> Iterator[None]:
+    """Processes that start in this block never see Ctrl-C, not even while they import."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # masks would be undone by the start of resource trackers
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
 
 
 def begin_worker(num_threads: int) -> None:
@@ -46,13 +50,29 @@ def work_for_parent(num_threads: int, pickled: bytes) -> None:
     function()
 
 
+def called_for(parent: int, pickled: bytes) -> Any:
+    """What a function without arguments returns; in a worker that another library started, which ends with `parent`."""
+    if os.getpid() != parent:
+        _end_with(parent)
+    return pickle.loads(pickled)()
+
+
+@cache
+def _end_with(parent: int) -> None:
+    _watch(partial(_wait_for_another_parent, parent))
+
+
 def _end_with_parent() -> None:
     """However the parent ends, also by SIGKILL: its end of a pipe closes."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_outlive, args=(parent,), daemon=True).start()
+        _watch(parent.join)
 
 
-def _outlive(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+def _watch(wait: Callable[[], None]) -> None:
+    threading.Thread(target=lambda: (wait(), os._exit(1)), daemon=True).start()
+
+
+def _wait_for_another_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)

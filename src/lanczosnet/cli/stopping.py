@@ -1,5 +1,7 @@
 """Commands that Ctrl-C or SIGTERM stops: both raise KeyboardInterrupt, and the exit code tells which it was."""
 
+import atexit
+import os
 import signal
 import sys
 import threading
@@ -30,14 +32,31 @@ STOP = Stop()
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Signals end the block quietly: after one, any error is its consequence, such as an import that was cut short."""
-    if threading.current_thread() is threading.main_thread():
-        for number in SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
-                signal.signal(number, STOP)
+    """Signals end the program quietly: after one, any error is its consequence, as of an import that was cut short."""
+    before = _heard()
+    atexit.register(_exit)  # now, so that it comes after what libraries register
     try:
         yield
     except BaseException:
         if STOP.number is None:
             raise
         sys.exit(STOP.exit_code)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _heard() -> dict[int, Any]:
+    """Have the signals heard, unless they are ignored, as under nohup; the handlers before."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, STOP) for number in heard}
+
+
+def _exit() -> None:
+    """Python itself would end by SIGINT where the signal came inside `exec`, whatever the exit code."""
+    if STOP.number is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(STOP.exit_code)

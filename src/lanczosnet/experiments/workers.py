@@ -10,7 +10,7 @@ from pathlib import Path
 from lanczosnet.experiments.grid import Grid
 from lanczosnet.experiments.runner import RunOptions, work
 from lanczosnet.experiments.store import Store
-from lanczosnet.processes import interrupts_held, num_cores, work_for_parent
+from lanczosnet.processes import interrupts_ignored, num_cores, work_for_parent
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -24,7 +24,7 @@ def work_in_processes(
     processes = [context.Process(target=work_for_parent, args=arguments, daemon=True) for _ in range(workers)]
     try:
         for process in processes:
-            with interrupts_held():
+            with interrupts_ignored():
                 process.start()
         while any(process.is_alive() for process in processes):
             on_look()

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanczosnet.processes import begin_worker, interrupts_held, num_cores
+from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.job import Job, JobSpec, discard_runs, finished_before, prepare, run, run_jobs
@@ -108,7 +108,7 @@ def _in_processes(
     pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
     diverged: list[DivergenceError] = []
     try:
-        with interrupts_held():
+        with interrupts_ignored():
             futures = [pool.submit(one, seed) for seed in seeds]
         for future in futures:
             try:
