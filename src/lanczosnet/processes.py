@@ -70,7 +70,12 @@ def _end_with_parent() -> None:
 
 
 def _watch(wait: Callable[[], None]) -> None:
-    threading.Thread(target=lambda: (wait(), os._exit(1)), daemon=True).start()
+    threading.Thread(target=_exit_after, args=(wait,), daemon=True).start()
+
+
+def _exit_after(wait: Callable[[], None]) -> None:
+    wait()
+    os._exit(1)
 
 
 def _wait_for_another_parent(parent: int) -> None:
