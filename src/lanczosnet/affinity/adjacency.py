@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lanczosnet.affinity.operator import DenseOperator, Operator
 from lanczosnet.affinity.sparse_operator import INT32_MAX, SparseOperator
+from lanczosnet.affinity.stored_rows import adjacency_of_rows
 from lanczosnet.backends.segments import row_pointers
 
 
@@ -27,8 +28,8 @@ def adjacency(
     """The adjacency operator A of a graph, with duplicate edges added up.
 
     Args:
-        graph: PyG's `edge_index` `[2, edge]`, a PyG `Data`/`Batch`, a SciPy matrix, or a dense tensor or array
-            `[node, node]` or `[graph, node, node]` (padded with zero rows).
+        graph: PyG's `edge_index` `[2, edge]`, a PyG `Data`/`Batch`, the graph of a folder, a SciPy matrix, or a dense
+            tensor or array `[node, node]` or `[graph, node, node]` (padded with zero rows).
         edge_weight: `[edge]`, one where absent; gradients flow into it.
         num_nodes: needed where the last nodes have no edge.
         batch: which graph each node belongs to, `[node]`; edges stay inside their graph.
@@ -38,6 +39,8 @@ def adjacency(
         dtype: floating type of the entries; that of the weights where absent.
         validate: check symmetry, range and finiteness; turn it off for inputs that were checked before.
     """
+    if getattr(graph, "row_pointer", None) is not None and hasattr(graph, "column"):  # a graph folder, checked
+        return adjacency_of_rows(graph.row_pointer, graph.column, getattr(graph, "edge_weight", None), dtype)
     if hasattr(graph, "edge_index"):  # a PyG Data or Batch
         batch = getattr(graph, "batch", None) if batch is None else batch
         if num_graphs is None and batch is not None:
