@@ -8,8 +8,10 @@ from functools import cached_property
 from lanczosnet.report.measurement import Comparison, Measurement
 
 LEVEL = 0.01
-CLAIM_HEADS = ("the paper concludes", "rows", "published", "here", "gain", "99 % interval", "effect size", "seeds", "p")
-CLAIM_HEADS += ("verdict",)
+CLAIM_HEADS = (
+    *("the paper concludes", "rows", "published", "here", "gain"),
+    *("99 % interval", "effect size", "seeds", "p", "verdict"),
+)
 
 
 @dataclass(frozen=True)

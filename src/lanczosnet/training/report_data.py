@@ -239,7 +239,9 @@ def _mean_states(trained: TrainedModel, graphs: list[Data]) -> np.ndarray:
     network: Any = copy(trained.network)  # shares everything but the readout
     network._modules = {**network._modules, "readout": PooledReadout(1, 1, aggr.MeanAggregation(), 1)}
     network.readout.linear = nn.Identity()
-    return graph_outputs(network, graphs, BATCH).numpy()
+    states = graph_outputs(network, graphs, BATCH)
+    assert states is not None
+    return states.numpy()
 
 
 def _map_of_nodes(data: Data) -> dict[str, Any]:
