@@ -45,6 +45,7 @@ def molecules(
     targets: str | Sequence[str] | None = None,
     task: str = "regression",
     skip_invalid: bool = False,
+    split_column: str | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
@@ -52,13 +53,15 @@ def molecules(
 
     Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
     `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
-    `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
+    `targets` (one name or several) defaults to every column but the SMILES and the `split_column`, whose cells (train,
+    val or test) are kept as `parts`. Classes may be words: they are numbered in
     sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
     `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options: dict[str, Any] = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options |= {"split_column": split_column} if split_column is not None else {}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
@@ -94,12 +97,21 @@ def read_packed_molecules(path: str | Path) -> PackedGraphs:
 
 
 def featurize(
-    path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
+    path: Path,
+    *,
+    smiles: str,
+    targets: list[str] | None,
+    task: str,
+    skip_invalid: bool,
+    split_column: str | None = None,
+    workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of all molecules in a CSV, and what is to be known about them."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
-    names = [column for column in table.header if column != smiles] if targets is None else targets
+    parts = None if split_column is None else table.column(split_column, "split_column")
+    inputs = (smiles, split_column)
+    names = [column for column in table.header if column not in inputs] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
@@ -126,6 +138,7 @@ def featurize(
         "classes": classes,
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
+        **({} if parts is None else {"parts": [parts[i] for i in kept]}),
     }
     return arrays, about
 
@@ -298,5 +311,6 @@ def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, n
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
+            **({"parts": tuple(origin["parts"])} if "parts" in origin else {}),
         },
     )
