@@ -20,6 +20,7 @@ from lanczosnet.schemas.record import (
     Sha256,
     Share,
     checked,
+    field,
     parsed,
     up_to_date,
 )
@@ -172,9 +173,12 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     stopped: str
     metrics: Metrics
     by_target: Metrics
+    metrics_by_target: dict[str, Metrics] = field(
+        default_factory=dict
+    )  # part, target, metric; none in models of earlier versions
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "by_target"):
+        for name in ("metrics", "by_target", *(["metrics_by_target"] if self.metrics_by_target else [])):
             if set(getattr(self, name)) != {"val", "test"}:
                 raise ValueError(f"{name} must have the parts val and test")
         if self.best_epoch > self.epochs:
@@ -204,9 +208,10 @@ class ModelConfig(Record, frozen=True, kw_only=True):
         level = "graph" if self.data.inputs in ("smiles", "graphs") else "node"
         if task.level != level:
             raise ValueError(f"task.level is {task.level!r}, but data.inputs is {self.data.inputs!r}")
-        for part, values in self.result.by_target.items():
-            if set(values) != set(task.targets):
-                raise ValueError(f"result.by_target.{part} has not the targets of the task")
+        for name in ("by_target", "metrics_by_target"):
+            for part, values in getattr(self.result, name).items():
+                if set(values) != set(task.targets):
+                    raise ValueError(f"result.{name}.{part} has not the targets of the task")
 
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
