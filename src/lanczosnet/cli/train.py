@@ -21,12 +21,13 @@ from lanczosnet.cli.options import (
 )
 from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.report import leave_model_page
+from lanczosnet.cli.several_runs import train_several
 from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
 
-    from lanczosnet.training import EpochReport, FitResult, Job, JobSpec
+    from lanczosnet.training import EpochReport, FitResult, Job
 
 
 def train(
@@ -107,7 +108,7 @@ def train(
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
-            _train_several(specs, job, folder, as_json, **options)
+            train_several(specs, job, folder, as_json, **options)
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
@@ -133,29 +134,6 @@ def _trained(
             log(report)
 
         return run(job, folder, fabric=fabric, on_epoch=on_epoch, **options)
-
-
-def _train_several(
-    specs: "dict[str, JobSpec]", job: "Job", folder: Path, as_json: bool, **options: Any
-) -> None:
-    """Train all seeds and splits, and print every one's result with mean and deviation."""
-    import statistics
-
-    from lanczosnet.graphs.progress import progress_bar
-    from lanczosnet.training.seeds import run_specs
-
-    with progress_bar(f"Training {len(specs)} runs", len(specs)) as advance:
-        results = run_specs(specs, folder, data=job.data, on_progress=advance, **options)
-    facts: dict[str, Any] = {"model": str(folder), "runs": list(specs)}
-    facts |= {"seeds": list(dict.fromkeys(spec.seed for spec in specs.values()))}
-    for name in results[0].metrics["test"]:
-        for part in ("val", "test"):
-            values = [result.metrics[part][name] for result in results]
-            facts |= {f"{part}_{name}": values, f"mean_{part}_{name}": statistics.mean(values)}
-            facts |= {f"deviation_{part}_{name}": statistics.stdev(values)}
-    print_facts(facts, as_json)
-    for name in specs:
-        leave_model_page(folder / name, data_dir=options["data_dir"])
 
 
 @contextmanager

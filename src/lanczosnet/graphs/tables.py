@@ -39,11 +39,12 @@ def node_table(
 
     Nodes: the column `id` names them (default: a column called id, else the row numbers from 0), `label` is what is to
     be learnt (default: a column called label or y, else none), `features` (one name or several) are the inputs
-    (default: all other columns). `split_column` holds train, val or test of every node, kept as `parts`. An npz holds arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns
-    of node ids, the first two of the table or those called source and target, and if wanted a column of weights; the
-    first line of a CSV must name the columns. Ids are compared as text unless all of them are numbers. The graph is
-    made undirected; self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN
-    (numbers), and `labelled` says where there is one.
+    (default: all other columns). `split_column` holds train, val or test of every node, kept as `parts`. An npz holds
+    arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns of node ids, the first two of the table or
+    those called source and target, and if wanted a column of weights; the first line of a CSV must name the columns.
+    Ids are compared as text unless all of them are numbers. The graph is made undirected; self-loops go, repeated edges
+    are merged (weights averaged). A missing label is -1 (classes) or NaN (numbers), and `labelled` says where there is
+    one.
     """
     require("pandas", to="to read tables")
     nodes = Path(nodes)

@@ -22,7 +22,7 @@ from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.serialization import CONFIG, WEIGHTS, data_description, read_config, save
-from lanczosnet.training.splitting import split_of, split_record
+from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
 from lanczosnet.training.tasks import Task, fingerprint, for_recipe, input_fingerprint, targets_of, task_of
 
@@ -82,6 +82,11 @@ class Job:
             "seed": self.spec.seed,
         }
 
+    @property
+    def names_files(self) -> bool:
+        """Whether the spec has a path, which may be relative."""
+        return not is_known(self.spec.source) or is_file(self.spec.split)
+
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
 
@@ -110,7 +115,7 @@ class Job:
             "data": {
                 "source": spec.source,
                 "options": spec.data_options,
-                **({} if is_known(spec.source) else {"folder": str(Path.cwd())}),
+                **({"folder": str(Path.cwd())} if self.names_files else {}),
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),

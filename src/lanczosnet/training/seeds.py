@@ -31,7 +31,7 @@ SIDE_BY_SIDE = 10  # on a GPU, whose memory they share
 
 
 def run_seeds(spec: JobSpec, seeds: Sequence[int], folder: Path, **options: Any) -> list[FitResult]:
-    """Train every seed into `folder/seed-0`, ...; the results, in the seeds' order. Options are those of `run_specs`."""
+    """Train every seed into `folder/seed-0`, ...; the results, in the seeds' order. Options as in `run_specs`."""
     return run_specs({f"seed-{seed}": replace(spec, seed=seed) for seed in seeds}, folder, **options)
 
 

@@ -36,13 +36,11 @@ def split_record(spec: "JobSpec", parts: Split) -> dict[str, Any]:
     """What a model directory says of its split."""
     sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
     known = {"kind": parts.kind, "fraction": parts.fraction, "seed": spec.split_seed, "hash": parts.hash, **sizes}
-    file = spec.split if _is_file(spec.split) else None
+    file = spec.split if is_file(spec.split) else None
     return known | {key: value for key, value in {"number": parts.number, "file": file}.items() if value is not None}
 
 
-def specs_of(
-    spec: "JobSpec", *, numbers: Sequence[int] = (), repeats: int = 1, seeds: int = 1
-) -> "dict[str, JobSpec]":
+def specs_of(spec: "JobSpec", *, numbers: Sequence[int] = (), repeats: int = 1, seeds: int = 1) -> "dict[str, JobSpec]":
     """Specs by the names of their folders: every split of `numbers`, `repeats` times drawn anew, with so many seeds."""
     of_folds = (spec.split or "").endswith("-fold")
     places = [(spec.number, "")] if not numbers else [(n, f"{'fold' if of_folds else 'mask'}-{n}") for n in numbers]
@@ -60,8 +58,10 @@ def specs_of(
 def check_repeats(spec: "JobSpec", data: Data | PackedGraphs) -> None:
     """Only a split that is drawn can be drawn again."""
     kind = spec.split or _default_kind(spec, data)
-    if kind in ("public", COLUMN) or _is_file(kind):
-        raise TrainingError(f"the split {kind!r} is given, not drawn: it cannot be repeated, but seeds=10 trains it again")
+    if kind in ("public", COLUMN) or is_file(kind):
+        raise TrainingError(
+            f"the split {kind!r} is given, not drawn: it cannot be repeated, but seeds=10 trains it again"
+        )
 
 
 def num_masks(data: Data | PackedGraphs) -> int:
@@ -81,7 +81,7 @@ def _default_kind(spec: "JobSpec", data: Data | PackedGraphs) -> str:
 
 
 def _made(data: Data | PackedGraphs, kind: str, fraction: float | None, seed: int, number: int | None) -> Split:
-    if _is_file(kind):
+    if is_file(kind):
         return split_from_file(data, kind)
     if kind == COLUMN:
         parts = _column(data)
@@ -99,5 +99,5 @@ def _column(data: Data | PackedGraphs) -> Sequence[str | None] | None:
     return held
 
 
-def _is_file(kind: str | None) -> bool:
+def is_file(kind: str | None) -> bool:
     return kind is not None and kind.endswith(FILES)
