@@ -105,6 +105,8 @@ def train(
     check_available(device, precision)
     job = prepare(spec, data_dir)
     specs = division.specs(job, seeds)
+    for note in job.notes:
+        typer.echo(note, err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}

@@ -157,12 +157,22 @@ class SplitRecord(Record, frozen=True, kw_only=True):
     file: Name | None = None  # that brings the split
 
 
+class FoundStepsRecord(Record, frozen=True, kw_only=True):
+    """How many Ritz pairs `num_steps=auto` chose, and why."""
+
+    num_steps: Positive
+    scale: Positive
+    captured: Finite
+    reason: Name
+
+
 class TrainingRecord(Record, frozen=True, kw_only=True):
     """The recipe by name, and all its numbers; those that an older version lacked are switched off."""
 
     recipe: Name
     settings: dict[str, bool | int | float | str | None]
     seed: int
+    found_steps: FoundStepsRecord | None = None
 
 
 class ResultRecord(Record, frozen=True, kw_only=True):

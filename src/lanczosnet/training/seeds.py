@@ -5,22 +5,31 @@ On a CUDA device one process trains them side by side; elsewhere each has a proc
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import torch
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, load
+from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
-from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.job import Job, JobSpec, discard_runs, finished_before, job_of, prepare, run, run_jobs
+from lanczosnet.training.errors import DivergenceError, TrainingError
+from lanczosnet.training.job import (
+    Job,
+    JobSpec,
+    as_it_ended,
+    discard_runs,
+    finished_before,
+    job_of,
+    prepare,
+    run,
+    run_jobs,
+)
 from lanczosnet.training.loop import Outcome
 from lanczosnet.training.state import EpochReport, FitResult
 
@@ -64,15 +73,17 @@ def run_specs(
         raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
     first = next(iter(specs.values()))
     data = load(first.source, data_dir=data_dir, **first.data_options) if data is None else data
-    jobs = {folder / name: job_of(spec, data) for name, spec in specs.items()}  # mistakes are noticed once, and here
+    job = job_of(first, data)  # mistakes are noticed once, and here
     if overwrite and not resume:
-        discard_runs(next(iter(jobs.values())), list(jobs))
+        discard_runs(job, [folder / name for name in specs])
     fabric = partial(fabric_for, device, precision, deterministic=deterministic)
     if is_cuda(device) if concurrent is None else concurrent:
+        jobs = {folder / name: job_of(spec, data) for name, spec in specs.items()}
         saved = {path: job.saved_in(path, checkpoint_seconds) for path, job in jobs.items()}
         return _side_by_side(saved, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
     one = partial(_run_one, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds})
-    return list(_in_processes(one, [(path, job.spec) for path, job in jobs.items()], at_once, on_progress))
+    runs = [(folder / name, spec) for name, spec in specs.items()]
+    return _results(list(_in_processes(one, runs, at_once, on_progress)))
 
 
 def _side_by_side(
@@ -86,7 +97,15 @@ def _side_by_side(
     for begin in range(0, len(pending), at_once):
         group = pending[begin : begin + at_once]
         outcomes |= zip(group, _group([jobs[path] for path in group], fabric, on_progress), strict=True)
-    return [results[path] or outcomes[path].result() for path in jobs]
+    return _results([_end_of(result, outcomes.get(path), jobs[path]) for path, result in results.items()])
+
+
+def _end_of(result: FitResult | None, outcome: Outcome | None, job: Job) -> FitResult | DivergenceError:
+    """Of a run that was found done, or else of one that was trained."""
+    try:
+        return outcome.result() if outcome else as_it_ended(job, result)  # type: ignore[arg-type]  # it has either
+    except DivergenceError as error:
+        return error
 
 
 def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
@@ -104,17 +123,20 @@ def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float],
 
 
 def _in_processes(
-    one: Callable[[tuple[Path, JobSpec]], FitResult],
+    one: Callable[[tuple[Path, JobSpec]], FitResult | DivergenceError],
     runs: Sequence[tuple[Path, JobSpec]],
     at_once: int | None,
     on_progress: Callable[[float], None],
-) -> Iterator[FitResult]:
+) -> Iterator[FitResult | DivergenceError]:
     cores = num_cores()
     workers = at_once or min(len(runs), cores)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
     try:
-        for result in pool.map(one, runs):
+        with interrupts_ignored():
+            futures = [pool.submit(one, place) for place in runs]
+        for future in futures:
+            result = future.result()
             on_progress(1.0)
             yield result
     except BrokenProcessPool as error:
@@ -134,18 +156,20 @@ def _end(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-def num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def begin_worker(num_threads: int) -> None:
-    """Set up a process that trains beside others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
-    torch.set_num_threads(num_threads)
-
-
 def _run_one(
     fabric: Callable[[], "Fabric"], data_dir: Path | None, options: dict[str, Any], place: tuple[Path, JobSpec]
-) -> FitResult:
+) -> FitResult | DivergenceError:
     folder, spec = place
-    return run(prepare(spec, data_dir), folder, fabric=fabric(), **options)
+    job = prepare(spec, data_dir)
+    try:
+        return run(job, folder, fabric=fabric(), **options)
+    except DivergenceError as error:
+        return error
+
+
+def _results(ends: Sequence[FitResult | DivergenceError]) -> list[FitResult]:
+    """A divergence is reported when all are done."""
+    for end in ends:
+        if isinstance(end, DivergenceError):
+            raise end
+    return cast("list[FitResult]", ends)
