@@ -26,6 +26,7 @@ from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
 from lanczosnet.processes import called_for, interrupts_ignored, num_cores
+from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
@@ -80,7 +81,7 @@ def cached_molecules(
     """The molecules of a CSV, from its cache if that is whole and fresh; else the cache is made first."""
     origin = {"source": checksum, "options": options}
 
-    def is_fresh(made_from: dict[str, Any]) -> bool:
+    def is_fresh(made_from: OriginRecord) -> bool:
         return {key: made_from.get(key) for key in origin} == origin
 
     content = read_if(cache, is_fresh)
@@ -89,8 +90,8 @@ def cached_molecules(
             content = read_if(cache, is_fresh)
             if content is None:
                 arrays, about = featurize(path, **options, workers=workers)
-                content = arrays, origin | about
-                write_cache(cache, *content)
+                content = arrays, origin_record(origin | about, path)
+                write_cache(cache, arrays, origin | about)
     return packed_molecules(*content, name=name)
 
 
@@ -288,7 +289,7 @@ def _joined(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), _pointers([len(text) for text in encoded])
 
 
-def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, name: str) -> PackedGraphs:
+def packed_molecules(arrays: dict[str, np.ndarray], origin: OriginRecord, *, name: str) -> PackedGraphs:
     """Packed graphs from the arrays of a cache."""
     kinds = np.unpackbits(arrays["types"][:, None], axis=1, count=len(EDGE_TYPES), bitorder="little")
     edge_attr = torch.from_numpy(kinds).float()
@@ -303,13 +304,13 @@ def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, n
         edge={"edge_attr": edge_attr, "edge_weight": edge_attr.sum(dim=1)},
         graph={"y": y, "y_mask": ~y.isnan()},
         about={
-            "targets": tuple(origin["targets"]),
+            "targets": origin.targets,
             "units": (),
-            "task": origin["task"],
-            "classes": tuple(map(tuple, origin["classes"])),
-            "atom_types": tuple(origin["atom_types"]),
+            "task": origin.task,
+            "classes": origin.classes,
+            "atom_types": origin.atom_types,
             "edge_types": EDGE_TYPES,
-            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
+            "skipped": tuple(Skipped(*row) for row in origin.skipped),
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
