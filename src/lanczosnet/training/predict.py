@@ -16,6 +16,7 @@ from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.notebook import predictions_html
 from lanczosnet.training.tasks import Classification, Task
 
 
@@ -31,9 +32,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         """Values by target name, classes by their names and with their probability, and the error."""
-        return [self._row(i) for i in range(len(self))]
+        return [self._row(i) for i in range(len(self))[:most]]
+
+    def _repr_html_(self) -> str:
+        return predictions_html(self)
 
     def _row(self, i: int) -> dict[str, Any]:
         row: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document,
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
+from lanczosnet.training.notebook import model_html, model_line
 from lanczosnet.training.predict import Predictions, predict
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
@@ -28,7 +29,7 @@ from lanczosnet.training.weights import check_weights
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainedModel:
     """A network with its weights, the task it learnt, and `config`, everything else that is known about it.
 
@@ -39,6 +40,12 @@ class TrainedModel:
     network: nn.Module
     task: Task
     config: ModelConfig
+
+    def __repr__(self) -> str:
+        return model_line(self)
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
