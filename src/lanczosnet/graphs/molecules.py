@@ -5,14 +5,12 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from lanczosnet._extras import require
 from lanczosnet.files import lock, sha256_of
@@ -20,22 +18,16 @@ from lanczosnet.graphs.cache import read_cache, read_if, write_cache
 from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecule_arrays import Skipped, concatenated, joined, packed_molecules
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
-from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+from lanczosnet.graphs.smiles import Molecule, read_smiles
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
 READING = 2  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
 MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A row that was left out, and why."""
-
-    row: int
-    reason: str
 
 
 def molecules(
@@ -45,20 +37,26 @@ def molecules(
     targets: str | Sequence[str] | None = None,
     task: str = "regression",
     skip_invalid: bool = False,
+    featurizer: str | Mapping[str, Any] = "molecule",
+    explicit_hydrogens: bool | None = None,
+    largest_fragment: bool = False,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
     """Molecular graphs and targets from a CSV file.
 
-    Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
-    `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
+    Every graph has `x` (what `featurizer` sees of an atom), `edge_attr` (edge types, a bond may have several), `y` and
+    `y_mask` (`[1, target]`; NaN and False where missing). The featurizer "molecule" describes atoms and leaves
+    hydrogens implicit unless `explicit_hydrogens`; "paper" is the published input of QM8: atomic numbers, explicit
+    hydrogens, and `edge_weight`, the sum of six edge types. `largest_fragment` leaves out the rest of a salt.
     `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
     sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
     `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment).described()
+    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid, "featurizer": chosen}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
@@ -66,6 +64,19 @@ def molecules(
     place = hashlib.sha256(json.dumps([READING, str(path.resolve()), options]).encode()).hexdigest()[:12]
     cache = writable_directory(data_dir) / "molecules" / f"{path.stem}-{place}.safetensors"
     return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
+
+
+def _featurizer(
+    name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool
+) -> Featurizer:
+    """One by name with its options, or what a model has recorded."""
+    if not isinstance(name, str):
+        return featurizer_from(name)
+    if name not in FEATURIZERS:
+        raise DataError(f"there is no featurizer {name!r}; known are {' and '.join(FEATURIZERS)}")
+    known = FEATURIZERS[name]
+    explicit = known.explicit_hydrogens if explicit_hydrogens is None else explicit_hydrogens
+    return replace(known, explicit_hydrogens=explicit, largest_fragment=largest_fragment)
 
 
 def cached_molecules(
@@ -94,16 +105,24 @@ def read_packed_molecules(path: str | Path) -> PackedGraphs:
 
 
 def featurize(
-    path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
+    path: Path,
+    *,
+    smiles: str,
+    targets: list[str] | None,
+    task: str,
+    skip_invalid: bool,
+    featurizer: Mapping[str, Any] | None = None,
+    workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of all molecules in a CSV, and what is to be known about them."""
+    """The arrays of all molecules in a CSV, and what is to be known about them; by default with the paper's input."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
     names = [column for column in table.header if column != smiles] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
-    results = read_in_parallel(texts, workers)
+    chosen = PAPER if featurizer is None else featurizer_from(featurizer)
+    results = read_in_parallel(texts, workers, chosen)
     skipped = [Skipped(row, result) for row, result in zip(table.rows, results, strict=True) if isinstance(result, str)]
     if skipped and not skip_invalid:
         more = f" (and {len(skipped) - 1} more rows)" if len(skipped) > 1 else ""
@@ -118,19 +137,22 @@ def featurize(
     if not kept:
         raise DataError("there is no usable row", file=path, remedy="Every row needs a valid SMILES and its targets")
     found = [result for result in results if isinstance(result, Molecule)]
-    arrays = _concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
-    arrays |= dict(zip(("smiles", "smiles_ptr"), _joined([texts[i] for i in kept]), strict=True))
+    arrays = concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
+    arrays |= dict(zip(("smiles", "smiles_ptr"), joined([texts[i] for i in kept]), strict=True))
     about = {
         "targets": list(names),
         "task": task,
         "classes": classes,
+        "unknown": chosen.unknown(arrays["codes"]) if chosen.atoms else {},
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
     }
     return arrays, about
 
 
-def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[Molecule | str]:
+def read_in_parallel(
+    smiles: Sequence[str], workers: int | None = None, featurizer: Featurizer = PAPER
+) -> list[Molecule | str]:
     """`read_smiles` on several processes, in order, with a progress bar on a terminal."""
     require("joblib", to="to read molecules in parallel")
     from joblib import Parallel, delayed
@@ -140,7 +162,7 @@ def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
     results: list[Molecule | str] = []
     with progress_bar("Reading molecules", len(smiles)) as advance:
-        for chunk in parallel(delayed(read_smiles)(chunk) for chunk in chunks):
+        for chunk in parallel(delayed(read_smiles)(chunk, featurizer) for chunk in chunks):
             results += chunk
             advance(len(chunk))
     return results
@@ -250,53 +272,3 @@ def _class_order(name: str) -> tuple[int, float, str]:
         return 0, float(name), name
     except ValueError:
         return 1, 0.0, name
-
-
-def _concatenated(found: list[Molecule]) -> dict[str, np.ndarray]:
-    _, scaffold = np.unique([molecule.scaffold for molecule in found], return_inverse=True)
-    return {
-        "atoms": np.concatenate([molecule.atoms for molecule in found]),
-        "bonds": np.concatenate([molecule.bonds for molecule in found]),
-        "types": np.concatenate([molecule.types for molecule in found]),
-        "atom_ptr": _pointers([len(molecule.atoms) for molecule in found]),
-        "bond_ptr": _pointers([len(molecule.bonds) for molecule in found]),
-        "scaffold": scaffold.astype(np.int64),
-    }
-
-
-def _pointers(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts], dtype=np.int64)
-
-
-def _joined(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    encoded = [text.encode() for text in texts]
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), _pointers([len(text) for text in encoded])
-
-
-def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, name: str) -> PackedGraphs:
-    """Packed graphs from the arrays of a cache."""
-    kinds = np.unpackbits(arrays["types"][:, None], axis=1, count=len(EDGE_TYPES), bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    y = torch.from_numpy(arrays["y"])
-    text, ptr = arrays["smiles"].tobytes(), arrays["smiles_ptr"].tolist()
-    return PackedGraphs(
-        name=name,
-        node_ptr=torch.from_numpy(arrays["atom_ptr"]),
-        edge_ptr=torch.from_numpy(arrays["bond_ptr"]),
-        edge_index=torch.from_numpy(arrays["bonds"]).long(),
-        node={"x": torch.from_numpy(arrays["atoms"]).long()},
-        edge={"edge_attr": edge_attr, "edge_weight": edge_attr.sum(dim=1)},
-        graph={"y": y, "y_mask": ~y.isnan()},
-        about={
-            "targets": tuple(origin["targets"]),
-            "units": (),
-            "task": origin["task"],
-            "classes": tuple(map(tuple, origin["classes"])),
-            "atom_types": tuple(origin["atom_types"]),
-            "edge_types": EDGE_TYPES,
-            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
-            "rows": torch.from_numpy(arrays["rows"]),
-            "scaffold": torch.from_numpy(arrays["scaffold"]),
-            "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
-        },
-    )

@@ -28,6 +28,7 @@ FORMAT = 1
 REMEDY = "Copy the whole model directory again, or train again"
 
 Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
+AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", "hybridization", "aromatic", "ring"]
 Metrics = dict[str, dict[str, float]]  # of the validation and the test items; NaN where nothing could be measured
 
 
@@ -105,12 +106,32 @@ class CommonData(Record, frozen=True, kw_only=True):
     input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
 
 
+class FeaturizerRecord(Record, frozen=True, kw_only=True):
+    """How SMILES become graphs: `lanczosnet.graphs.featurizer` documents it."""
+
+    name: Name
+    version: Annotated[int, Meta(ge=1, le=1)]
+    explicit_hydrogens: bool
+    largest_fragment: bool
+    atoms: dict[AtomCategory, Annotated[tuple[int | str, ...], Meta(min_length=1, max_length=255)]]
+    bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
+
+    def __post_init__(self) -> None:
+        check_distinct("bonds", self.bonds)
+        for required in ("single", "conjugated", "in-ring"):
+            if required not in self.bonds:
+                raise ValueError(f"bonds must have {required}")
+        for name, known in self.atoms.items():
+            check_distinct(f"atoms.{name}", known)
+
+
 class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
     """Molecules; the model knows these elements and kinds of bonds."""
 
     inputs: ClassVar[str] = "smiles"
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
+    featurizer: FeaturizerRecord | None = None  # None for the paper's input
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
