@@ -1,6 +1,6 @@
 """The `lanczosnet` command: one typer application, one module per group of verbs.
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage.
+Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program.
 """
 
 import sys
@@ -53,14 +53,24 @@ def options(
 def main() -> None:
     """Run the command line.
 
-    What a user can get wrong (a name, a file, a full disk) ends in one message, not in a traceback.
+    What a user can get wrong (a name, a file, a full disk) ends in one message, not in a traceback. So does a mistake
+    of the program, whose traceback goes to a file.
     """
     try:
         app()
-    except (ValueError, OSError, ImportError) as error:
-        answer = explained(error) if isinstance(error, ImportError) else error
-        is_fault_of_ours = isinstance(error, ImportError) and not isinstance(answer, MissingExtraError)
-        if "--debug" in sys.argv[1:] or is_fault_of_ours:
+    except Exception as error:
+        if "--debug" in sys.argv[1:]:
             raise
-        typer.echo(f"error: {in_options(str(answer))}", err=True)
-        sys.exit(1)
+        code, message = _ended_by(error)
+        typer.echo(message, err=True)
+        sys.exit(code)
+
+
+def _ended_by(error: Exception) -> tuple[int, str]:
+    """Exit code and message."""
+    answer = explained(error) if isinstance(error, ImportError) else error
+    if isinstance(answer, ValueError | OSError | MissingExtraError) and str(answer):
+        return 1, f"error: {in_options(str(answer))}"
+    from lanczosnet.cli import faults
+
+    return faults.CODE, faults.told(error)

@@ -88,6 +88,8 @@ def train(
     check_device(device)
     check_available(device, precision)
     job = prepare(spec, data_dir)
+    for note in job.notes:
+        typer.echo(note, err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if seeds > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}

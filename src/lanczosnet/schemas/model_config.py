@@ -20,6 +20,7 @@ from lanczosnet.schemas.record import (
     Sha256,
     Share,
     checked,
+    field,
     parsed,
     up_to_date,
 )
@@ -175,12 +176,22 @@ class SplitRecord(Record, frozen=True, kw_only=True):
     test: Count
 
 
+class FoundStepsRecord(Record, frozen=True, kw_only=True):
+    """How many Ritz pairs `num_steps=auto` chose, and why."""
+
+    num_steps: Positive
+    scale: Positive
+    captured: Finite
+    reason: Name
+
+
 class TrainingRecord(Record, frozen=True, kw_only=True):
     """The recipe by name, and all its numbers; those that an older version lacked are switched off."""
 
     recipe: Name
     settings: dict[str, bool | int | float | str | None]
     seed: int
+    found_steps: FoundStepsRecord | None = None
 
 
 class ResultRecord(Record, frozen=True, kw_only=True):
@@ -191,9 +202,12 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     stopped: str
     metrics: Metrics
     by_target: Metrics
+    metrics_by_target: dict[str, Metrics] = field(
+        default_factory=dict
+    )  # part, target, metric; none in models of earlier versions
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "by_target"):
+        for name in ("metrics", "by_target", *(["metrics_by_target"] if self.metrics_by_target else [])):
             if set(getattr(self, name)) != {"val", "test"}:
                 raise ValueError(f"{name} must have the parts val and test")
         if self.best_epoch > self.epochs:
@@ -223,9 +237,10 @@ class ModelConfig(Record, frozen=True, kw_only=True):
         level = "graph" if self.data.inputs in ("smiles", "graphs") else "node"
         if task.level != level:
             raise ValueError(f"task.level is {task.level!r}, but data.inputs is {self.data.inputs!r}")
-        for part, values in self.result.by_target.items():
-            if set(values) != set(task.targets):
-                raise ValueError(f"result.by_target.{part} has not the targets of the task")
+        for name in ("by_target", "metrics_by_target"):
+            for part, values in getattr(self.result, name).items():
+                if set(values) != set(task.targets):
+                    raise ValueError(f"result.{name}.{part} has not the targets of the task")
 
 
 def model_config(text: bytes, path: Path) -> ModelConfig:

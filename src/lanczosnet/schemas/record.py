@@ -23,6 +23,7 @@ from lanczosnet._extras import explained
 try:
     import msgspec
     from msgspec import Meta
+    from msgspec import field as field  # for schemas
 except ImportError as error:
     raise explained(error) from error
 

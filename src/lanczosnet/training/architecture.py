@@ -44,13 +44,17 @@ class Architecture:
             check_sizes(self.options)
         except ValueError as error:
             raise ArchitectureError(str(error)) from error
-        with torch.device("meta"):
-            tensors: dict[str, Tensor] = self._built(0).state_dict()
+        tensors: dict[str, Tensor] = self.blank().state_dict()
         try:
             check_limit("PARAMETERS", sum(tensor.numel() for tensor in tensors.values()))
         except LimitError as error:
             raise ArchitectureError(str(error)) from error
         return tensors
+
+    def blank(self) -> nn.Module:
+        """The network without memory for its weights."""
+        with torch.device("meta"):
+            return self._built(0)
 
     def _built(self, seed: int) -> nn.Module:
         with torch.random.fork_rng(devices=[]):

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -18,8 +19,9 @@ from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
-from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
+from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.serialization import CONFIG, WEIGHTS, data_description, read_config, save
 from lanczosnet.training.state import EpochReport, FitResult
@@ -67,6 +69,7 @@ class Job:
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
+    found_steps: FoundSteps | None = None  # where num_steps was "auto"
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -78,6 +81,11 @@ class Job:
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
         }
+
+    @property
+    def notes(self) -> list[str]:
+        """What was chosen for the data, in words."""
+        return [str(self.found_steps)] if self.found_steps else []
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -116,7 +124,12 @@ class Job:
             "split": {
                 "kind": parts.kind, "fraction": parts.fraction, "seed": spec.split_seed, "hash": parts.hash, **sizes
             },
-            "training": {"recipe": spec.recipe, "settings": self.recipe.settings(), "seed": spec.seed},
+            "training": {
+                "recipe": spec.recipe,
+                "settings": self.recipe.settings(),
+                "seed": spec.seed,
+                **({"found_steps": self.found_steps.record()} if self.found_steps else {}),
+            },
             "result": asdict(result),
         }  # fmt: skip
 
@@ -137,7 +150,9 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
-    return Job(spec, data, parts, task, chosen, architecture_for(data, task, spec.model, options))
+    build = partial(architecture_for, data, task, spec.model)
+    architecture, found = with_steps_found(options, data, build)
+    return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
 
 
 def split_of(spec: JobSpec, data: Data | PackedGraphs) -> Split:
@@ -172,7 +187,7 @@ def run(
         discard_runs(job, [folder])
     job = job.saved_in(folder, checkpoint_seconds)
     if done := finished_before(job, resume):
-        return done
+        return as_it_ended(job, done)
     if fabric is not None:
         fabric.barrier()  # no process writes before all have looked into the folder
     (outcome,) = run_jobs([job], fabric, on_epoch=lambda place, report: on_epoch(report))
@@ -219,6 +234,13 @@ def finished_before(job: Job, resume: bool) -> FitResult | None:
         return None
     result = _saved_result(job, folder)
     checkpoint.path.unlink(missing_ok=True)  # of a run that was killed between its last two steps
+    return result
+
+
+def as_it_ended(job: Job, result: FitResult) -> FitResult:
+    """The result of a run that is found done; raises the error of one that diverged."""
+    if result.stopped == DIVERGED:
+        raise DivergenceError(result.epochs + 1, job.recipe.learning_rate, result)
     return result
 
 

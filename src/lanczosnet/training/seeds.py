@@ -12,13 +12,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
-from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.job import Job, JobSpec, discard_runs, finished_before, prepare, run, run_jobs
+from lanczosnet.training.errors import DivergenceError, TrainingError
+from lanczosnet.training.job import Job, JobSpec, as_it_ended, discard_runs, finished_before, prepare, run, run_jobs
 from lanczosnet.training.loop import Outcome
 from lanczosnet.training.state import EpochReport, FitResult
 
@@ -70,7 +70,7 @@ def run_seeds(
     one = partial(
         _run_one, spec, folder, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
     )
-    return list(_in_processes(one, seeds, at_once, on_progress))
+    return _results(list(_in_processes(one, seeds, at_once, on_progress)))
 
 
 def _side_by_side(
@@ -84,7 +84,15 @@ def _side_by_side(
     for begin in range(0, len(pending), at_once):
         group = pending[begin : begin + at_once]
         outcomes |= zip(group, _group([jobs[seed] for seed in group], fabric, on_progress), strict=True)
-    return [results[seed] or outcomes[seed].result() for seed in jobs]
+    return _results([_end_of(result, outcomes.get(seed), jobs[seed]) for seed, result in results.items()])
+
+
+def _end_of(result: FitResult | None, outcome: Outcome | None, job: Job) -> FitResult | DivergenceError:
+    """Of a run that was found done, or else of one that was trained."""
+    try:
+        return outcome.result() if outcome else as_it_ended(job, result)  # type: ignore[arg-type]  # it has either
+    except DivergenceError as error:
+        return error
 
 
 def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float], None]) -> list[Outcome]:
@@ -102,8 +110,11 @@ def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float],
 
 
 def _in_processes(
-    one: Callable[[int], FitResult], seeds: Sequence[int], at_once: int | None, on_progress: Callable[[float], None]
-) -> Iterator[FitResult]:
+    one: Callable[[int], FitResult | DivergenceError],
+    seeds: Sequence[int],
+    at_once: int | None,
+    on_progress: Callable[[float], None],
+) -> Iterator[FitResult | DivergenceError]:
     cores = num_cores()
     workers = at_once or min(len(seeds), cores)
     context = multiprocessing.get_context("spawn")
@@ -146,6 +157,17 @@ def _run_one(
     data_dir: Path | None,
     options: dict[str, Any],
     seed: int,
-) -> FitResult:
+) -> FitResult | DivergenceError:
     job = prepare(replace(spec, seed=seed), data_dir)
-    return run(job, seed_folder(folder, seed), fabric=fabric(), **options)
+    try:
+        return run(job, seed_folder(folder, seed), fabric=fabric(), **options)
+    except DivergenceError as error:
+        return error
+
+
+def _results(ends: Sequence[FitResult | DivergenceError]) -> list[FitResult]:
+    """A divergence is reported when all are done."""
+    for end in ends:
+        if isinstance(end, DivergenceError):
+            raise end
+    return cast("list[FitResult]", ends)

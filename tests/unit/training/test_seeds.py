@@ -128,6 +128,10 @@ def test_a_seed_that_diverges_is_reported_when_the_others_are_saved(tmp_path, mo
     ]
     assert stopped == ["all epochs done", "diverged", "all epochs done"]
     assert not list(tmp_path.glob("*/checkpoint.safetensors"))
+    (tmp_path / "seed-5" / "config.json").unlink()
+    with pytest.raises(DivergenceError, match="in epoch 3"):
+        side_by_side(spec, tmp_path, resume=True)
+    assert (tmp_path / "seed-5" / "config.json").exists()
 
 
 def test_torchrun_is_refused(monkeypatch, tmp_path):
