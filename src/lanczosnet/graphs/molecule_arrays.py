@@ -26,7 +26,9 @@ class Skipped:
 def concatenated(found: Sequence[Molecule]) -> Arrays:
     """The arrays of these molecules."""
     _, scaffold = np.unique([molecule.scaffold for molecule in found], return_inverse=True)
-    arrays = {key: np.concatenate([getattr(molecule, key) for molecule in found]) for key in ("atoms", "bonds", "types")}
+    arrays = {
+        key: np.concatenate([getattr(molecule, key) for molecule in found]) for key in ("atoms", "bonds", "types")
+    }
     if found[0].codes.shape[1]:
         arrays |= {key: np.concatenate([getattr(molecule, key) for molecule in found]) for key in ("codes", "mass")}
     return arrays | {

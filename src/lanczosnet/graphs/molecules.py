@@ -66,9 +66,7 @@ def molecules(
     return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
 
 
-def _featurizer(
-    name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool
-) -> Featurizer:
+def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool) -> Featurizer:
     """One by name with its options, or what a model has recorded."""
     if not isinstance(name, str):
         return featurizer_from(name)
