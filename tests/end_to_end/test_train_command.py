@@ -406,13 +406,14 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_the_command_to_resume(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_says_the_command_to_resume(tmp_path, number, status):
     arguments = ["train", "digits", *LONG, "--split", "10-per-class", "--out", tmp_path, "--set", "epochs=5000"]
     process = started(*arguments)
     wait_for_lines(tmp_path / "metrics.jsonl", 3, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == status
     assert "to go on: lanczosnet train digits" in error
     assert error.rstrip().endswith("--resume")
     assert "Traceback" not in error

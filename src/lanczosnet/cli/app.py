@@ -1,6 +1,6 @@
 """The `lanczosnet` command: one typer application, one module per group of verbs.
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program.
+Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 import sys
@@ -19,6 +19,7 @@ from lanczosnet.cli.options import in_options
 from lanczosnet.cli.predict import predict
 from lanczosnet.cli.report import report
 from lanczosnet.cli.spectrum import spectrum
+from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
 
@@ -59,7 +60,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        if "--debug" in sys.argv[1:]:
+        if "--debug" in sys.argv[1:] or STOP.number is not None:  # after a signal it is a consequence
             raise
         code, message = _ended_by(error)
         typer.echo(message, err=True)

@@ -5,8 +5,10 @@ import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from lanczosnet.graphs.molecule_arrays import Skipped, concatenated, joined, pac
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import Molecule, read_smiles
+from lanczosnet.processes import called_for, interrupts_ignored, num_cores
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
@@ -156,18 +159,19 @@ def read_in_parallel(
     from joblib import Parallel, delayed
 
     chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
-    workers = min(workers or _num_cpus(), len(chunks))
+    workers = min(workers or num_cores(), len(chunks))
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
     results: list[Molecule | str] = []
+    calls = [
+        delayed(called_for)(os.getpid(), pickle.dumps(partial(read_smiles, chunk, featurizer))) for chunk in chunks
+    ]
     with progress_bar("Reading molecules", len(smiles)) as advance:
-        for chunk in parallel(delayed(read_smiles)(chunk, featurizer) for chunk in chunks):
+        with interrupts_ignored():
+            found = parallel(calls)
+        for chunk in found:
             results += chunk
             advance(len(chunk))
     return results
-
-
-def _num_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)

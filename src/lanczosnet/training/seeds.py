@@ -5,7 +5,6 @@ On a CUDA device one process trains them side by side; elsewhere each has a proc
 
 import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
+from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.job import Job, JobSpec, as_it_ended, discard_runs, finished_before, prepare, run, run_jobs
@@ -120,7 +118,10 @@ def _in_processes(
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
     try:
-        for result in pool.map(one, seeds):
+        with interrupts_ignored():
+            futures = [pool.submit(one, seed) for seed in seeds]
+        for future in futures:
+            result = future.result()
             on_progress(1.0)
             yield result
     except BrokenProcessPool as error:
@@ -138,16 +139,6 @@ def _end(pool: ProcessPoolExecutor) -> None:
     for worker in list((pool._processes or {}).values()):
         worker.terminate()
     pool.shutdown(cancel_futures=True)
-
-
-def num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def begin_worker(num_threads: int) -> None:
-    """Set up a process that trains beside others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
-    torch.set_num_threads(num_threads)
 
 
 def _run_one(
