@@ -1,9 +1,8 @@
 """Molecules one after another in a few long arrays, and the packed graphs that are made of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +10,8 @@ import torch
 from lanczosnet.graphs.featurizer import PAPER, Featurizer, featurizer_from
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.smiles import Molecule
+from lanczosnet.schemas.featurizer import FeaturizerRecord
+from lanczosnet.schemas.packed_molecules import OriginRecord
 
 Arrays = dict[str, np.ndarray]
 
@@ -68,28 +69,32 @@ def molecule_graphs(arrays: Arrays, featurizer: Featurizer, *, name: str = "mole
     )
 
 
-def packed_molecules(arrays: Arrays, origin: Mapping[str, Any], *, name: str) -> PackedGraphs:
+def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> PackedGraphs:
     """The graphs and targets in a cache, and what is known of them."""
-    record = origin.get("options", {}).get("featurizer")
-    featurizer = PAPER if record is None else featurizer_from(record)
+    featurizer = recorded_featurizer(origin.featurizer)
     graphs = molecule_graphs(arrays, featurizer, name=name)
     y = torch.from_numpy(arrays["y"])
     text, ptr = arrays["smiles"].tobytes(), arrays["smiles_ptr"].tolist()
     graphs.graph.update({"y": y, "y_mask": ~y.isnan()})
     graphs.about.update(
         {
-            "targets": tuple(origin["targets"]),
+            "targets": origin.targets,
             "units": (),
-            "task": origin["task"],
-            "classes": tuple(map(tuple, origin["classes"])),
-            "atom_types": tuple(origin["atom_types"]),
+            "task": origin.task,
+            "classes": origin.classes,
+            "atom_types": origin.atom_types,
             "edge_types": featurizer.bonds,
             "featurizer": featurizer,
-            "unknown": origin.get("unknown", {}),
-            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
+            "unknown": dict(origin.unknown),
+            "skipped": tuple(Skipped(*row) for row in origin.skipped),
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
         }
     )
     return graphs
+
+
+def recorded_featurizer(record: FeaturizerRecord | None) -> Featurizer:
+    """That of a file or model; those of earlier versions have none, and the paper's input."""
+    return PAPER if record is None else featurizer_from(record.document())

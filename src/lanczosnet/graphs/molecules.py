@@ -21,11 +21,12 @@ from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
-from lanczosnet.graphs.molecule_arrays import Skipped, concatenated, joined, packed_molecules
+from lanczosnet.graphs.molecule_arrays import Skipped, concatenated, joined, packed_molecules, recorded_featurizer
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import Molecule, read_smiles
 from lanczosnet.processes import called_for, interrupts_ignored, num_cores
+from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
@@ -58,15 +59,17 @@ def molecules(
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
-    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment).described()
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid, "featurizer": chosen}
+    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment)
+    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
         raise DataError("there is no such file", file=path, remedy="Check the path")
-    place = hashlib.sha256(json.dumps([READING, str(path.resolve()), options]).encode()).hexdigest()[:12]
+    place = hashlib.sha256(
+        json.dumps([READING, str(path.resolve()), options, chosen.described()]).encode()
+    ).hexdigest()[:12]
     cache = writable_directory(data_dir) / "molecules" / f"{path.stem}-{place}.safetensors"
-    return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
+    return cached_molecules(path, cache, sha256_of(path), options, chosen, name=path.stem, workers=workers)
 
 
 def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool) -> Featurizer:
@@ -81,22 +84,32 @@ def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, 
 
 
 def cached_molecules(
-    path: Path, cache: Path, checksum: str, options: dict[str, Any], *, name: str, workers: int | None = None
+    path: Path,
+    cache: Path,
+    checksum: str,
+    options: dict[str, Any],
+    featurizer: Featurizer = PAPER,
+    *,
+    name: str,
+    workers: int | None = None,
 ) -> PackedGraphs:
     """The molecules of a CSV, from its cache if that is whole and fresh; else the cache is made first."""
-    origin = {"source": checksum, "options": options}
+    origin: dict[str, Any] = {"source": checksum, "options": options}
+    if featurizer != PAPER:  # which files of earlier versions do not name
+        origin["featurizer"] = featurizer.described()
 
-    def is_fresh(made_from: dict[str, Any]) -> bool:
-        return {key: made_from.get(key) for key in origin} == origin
+    def is_fresh(made_from: OriginRecord) -> bool:
+        is_same = (made_from.source, made_from.options) == (checksum, options)
+        return is_same and recorded_featurizer(made_from.featurizer) == featurizer
 
     content = read_if(cache, is_fresh)
     if content is None:
         with lock(cache):  # whoever comes second finds the cache made
             content = read_if(cache, is_fresh)
             if content is None:
-                arrays, about = featurize(path, **options, workers=workers)
-                content = arrays, origin | about
-                write_cache(cache, *content)
+                arrays, about = featurize(path, **options, featurizer=featurizer, workers=workers)
+                content = arrays, origin_record(origin | about, path)
+                write_cache(cache, arrays, origin | about)
     return packed_molecules(*content, name=name)
 
 
@@ -112,18 +125,17 @@ def featurize(
     targets: list[str] | None,
     task: str,
     skip_invalid: bool,
-    featurizer: Mapping[str, Any] | None = None,
+    featurizer: Featurizer = PAPER,
     workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of all molecules in a CSV, and what is to be known about them; by default with the paper's input."""
+    """The arrays of all molecules in a CSV, and what is to be known about them."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
     names = [column for column in table.header if column != smiles] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
-    chosen = PAPER if featurizer is None else featurizer_from(featurizer)
-    results = read_in_parallel(texts, workers, chosen)
+    results = read_in_parallel(texts, workers, featurizer)
     skipped = [Skipped(row, result) for row, result in zip(table.rows, results, strict=True) if isinstance(result, str)]
     if skipped and not skip_invalid:
         more = f" (and {len(skipped) - 1} more rows)" if len(skipped) > 1 else ""
@@ -144,7 +156,7 @@ def featurize(
         "targets": list(names),
         "task": task,
         "classes": classes,
-        "unknown": chosen.unknown(arrays["codes"]) if chosen.atoms else {},
+        "unknown": featurizer.unknown(arrays["codes"]) if featurizer.atoms else {},
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
     }

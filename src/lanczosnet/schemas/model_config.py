@@ -6,6 +6,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from lanczosnet.schemas.featurizer import FeaturizerRecord
 from lanczosnet.schemas.limits import check_limit, check_options
 from lanczosnet.schemas.record import (
     Count,
@@ -19,6 +20,7 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     Share,
+    check_distinct,
     checked,
     field,
     parsed,
@@ -29,7 +31,6 @@ FORMAT = 1
 REMEDY = "Copy the whole model directory again, or train again"
 
 Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
-AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", "hybridization", "aromatic", "ring"]
 Metrics = dict[str, dict[str, float]]  # of the validation and the test items; NaN where nothing could be measured
 
 
@@ -105,25 +106,6 @@ class CommonData(Record, frozen=True, kw_only=True):
     folder: str | None = None  # that the training was started in, where the source is a file
     targets: Digest  # fingerprints
     input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
-
-
-class FeaturizerRecord(Record, frozen=True, kw_only=True):
-    """How SMILES become graphs: `lanczosnet.graphs.featurizer` documents it."""
-
-    name: Name
-    version: Annotated[int, Meta(ge=1, le=1)]
-    explicit_hydrogens: bool
-    largest_fragment: bool
-    atoms: dict[AtomCategory, Annotated[tuple[int | str, ...], Meta(min_length=1, max_length=255)]]
-    bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
-
-    def __post_init__(self) -> None:
-        check_distinct("bonds", self.bonds)
-        for required in ("single", "conjugated", "in-ring"):
-            if required not in self.bonds:
-                raise ValueError(f"bonds must have {required}")
-        for name, known in self.atoms.items():
-            check_distinct(f"atoms.{name}", known)
 
 
 class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
@@ -257,8 +239,3 @@ def check_document(document: Document, path: Path) -> None:
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:
     if len(values) != len(others):
         raise ValueError(f"{name} must have one value per {what} ({len(others)}), but has {len(values)}")
-
-
-def check_distinct(name: str, values: tuple[Any, ...]) -> None:
-    if len(set(values)) != len(values):
-        raise ValueError(f"{name} must be distinct, but some stand twice")

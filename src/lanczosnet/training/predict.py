@@ -13,7 +13,6 @@ from torch_geometric.data import Data
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
-from lanczosnet.graphs.featurizer import PAPER, featurizer_from
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
@@ -105,10 +104,10 @@ def _bare(data: Data) -> Data:
 def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
+    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
     from lanczosnet.graphs.smiles import Molecule, read_smiles
 
-    featurizer = PAPER if data.featurizer is None else featurizer_from(data.featurizer.document())
+    featurizer = recorded_featurizer(data.featurizer)
     if data.edge_types != featurizer.bonds:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
     results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
