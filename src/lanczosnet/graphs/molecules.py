@@ -44,6 +44,7 @@ def molecules(
     featurizer: str | Mapping[str, Any] = "molecule",
     explicit_hydrogens: bool | None = None,
     largest_fragment: bool = False,
+    split_column: str | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
@@ -53,14 +54,16 @@ def molecules(
     `y_mask` (`[1, target]`; NaN and False where missing). The featurizer "molecule" describes atoms and leaves
     hydrogens implicit unless `explicit_hydrogens`; "paper" is the published input of QM8: atomic numbers, explicit
     hydrogens, and `edge_weight`, the sum of six edge types. `largest_fragment` leaves out the rest of a salt.
-    `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
+    `targets` (one name or several) defaults to every column but the SMILES and the `split_column`, whose cells (train,
+    val or test) are kept as `parts`. Classes may be words: they are numbered in
     sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
     `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
     chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment)
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options: dict[str, Any] = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options |= {"split_column": split_column} if split_column is not None else {}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
@@ -126,12 +129,15 @@ def featurize(
     task: str,
     skip_invalid: bool,
     featurizer: Featurizer = PAPER,
+    split_column: str | None = None,
     workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of all molecules in a CSV, and what is to be known about them."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
-    names = [column for column in table.header if column != smiles] if targets is None else targets
+    parts = None if split_column is None else table.column(split_column, "split_column")
+    inputs = (smiles, split_column)
+    names = [column for column in table.header if column not in inputs] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
@@ -159,6 +165,7 @@ def featurize(
         "unknown": featurizer.unknown(arrays["codes"]) if featurizer.atoms else {},
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
+        **({} if parts is None else {"parts": [parts[i] for i in kept]}),
     }
     return arrays, about
 
