@@ -17,6 +17,7 @@ import lanczosnet
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
@@ -155,7 +156,9 @@ def data_description(data: Data | PackedGraphs) -> dict[str, Any]:
     if isinstance(data, PackedGraphs):
         if "atom_types" not in data.about:
             return {"name": data.name, "inputs": "graphs"}
-        known = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
+        known: dict[str, Any] = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
+        if data.featurizer != PAPER:  # which models of earlier versions do not name
+            known["featurizer"] = data.featurizer.described()
         return {"name": data.name, "inputs": "smiles", **known}
     if "neighbours" not in data:
         return {"name": data.name, "inputs": "graph"}
