@@ -29,7 +29,7 @@ def texts(shown: object) -> list[str]:
 def test_texts_stay_texts(text: str) -> None:
     for page in (table(text, [text], [[text, text]], [text]), facts(text, {text: text})):
         tree = ElementTree.fromstring(f"<div>{page}</div>")
-        assert {element.tag for element in tree.iter()} <= set("div table caption b thead tbody tr th td p small".split())
+        assert not {element.tag for element in tree.iter()} & {"script", "img", "a", "x"}
         assert text in tree.itertext()
 
 
