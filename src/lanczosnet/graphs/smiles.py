@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanczosnet._extras import require
+from lanczosnet.schemas.limits import limit, too_many
+from lanczosnet.schemas.record import shown
 
 EDGE_TYPES = ("single", "double", "triple", "aromatic", "conjugated", "in-ring")
 
@@ -37,12 +39,24 @@ def read_smiles(smiles: Sequence[str]) -> list[Molecule | str]:
 
 
 def _read(chem: Any, parser: Any, text: str) -> Molecule | str:
-    if not text.strip():
-        return "the SMILES is empty"
+    text = text.strip()
+    if problem := _fault(text):
+        return problem
     molecule = chem.MolFromSmiles(text, parser)
     if molecule is None:
-        return f"RDKit cannot parse {text!r}{_reason(chem, text)}"
+        return f"RDKit cannot parse {shown(text)}{_reason(chem, text)}"
     return _molecule(chem, chem.AddHs(molecule))
+
+
+def _fault(text: str) -> str:
+    """Why RDKit is not asked. It would take what stands before white space for the whole."""
+    if not text:
+        return "the SMILES is empty"
+    if text.split() != [text]:
+        return f"the SMILES {shown(text)} has white space in it"
+    if len(text) > limit("SMILES"):
+        return too_many("SMILES", len(text))
+    return ""
 
 
 def _reason(chem: Any, text: str) -> str:
