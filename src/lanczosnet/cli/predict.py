@@ -70,13 +70,13 @@ def _predicted(
             return _table_rows(trained, _read(first), smiles)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
         graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
-        return _joined(_read(first), trained.predict(graph).rows(PREFIX))
+        return _joined(_read(first), trained.predict(graph).rows(prefix=PREFIX))
     is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
     if len(inputs) == 1 and is_data:
-        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(PREFIX))
+        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
     if trained.config.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r}")
-    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows(PREFIX))
+    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
 
 
 def _check_files(inputs: list[str]) -> None:
@@ -93,13 +93,15 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[R
     if trained.config.data.inputs == "smiles":
         if smiles not in rows[0]:
             raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
-        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(PREFIX))
+        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
 
     table = pd.DataFrame(rows)
     names = trained.config.data.get("features")
-    return _joined(rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(PREFIX))
+    return _joined(
+        rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(prefix=PREFIX)
+    )
 
 
 def _unused(trained: "TrainedModel", table: Any) -> list[str]:

@@ -17,6 +17,7 @@ from lanczosnet.graphs.columns import LARGEST_FEATURE
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.notebook import predictions_html
 from lanczosnet.training.tasks import Classification, Task, numbered
 
 NO_NUMBER = "the network's answer is not a number: the input is too far from what it was trained on"
@@ -34,14 +35,18 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self, prefix: str = "") -> list[dict[str, Any]]:
+    def rows(self, most: int | None = None, *, prefix: str = "") -> list[dict[str, Any]]:
         """Values by target name, classes by their names and with their probability, and the error.
 
-        The prefix is put before the names of targets. Names that would stand twice are numbered, `error` last.
+        Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
+        `error` last.
         """
         names = [f"{prefix}{name}{part}" for name in self.task.targets for part in self._parts]
         columns = numbered([*names, "error"])
-        return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))]
+        return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
+
+    def _repr_html_(self) -> str:
+        return predictions_html(self)
 
     @property
     def _parts(self) -> tuple[str, ...]:
@@ -115,19 +120,22 @@ def _of_known_atoms(graphs: Sequence[Data], data: DataRecord) -> tuple[Sequence[
     """Of molecules that are given as graphs: those whose elements the model has seen, and an error for the others."""
     if not isinstance(data, SmilesData) or not len(graphs):
         return graphs, None
-    packed = _packed(graphs)
-    unknown = ~torch.isin(packed.node["x"], torch.tensor(data.atom_types))
-    if packed.node["x"].dim() != 1 or not bool(unknown.any()):
+    from lanczosnet.graphs.molecule_arrays import elements, recorded_featurizer, seen_elements
+
+    packed, featurizer = _packed(graphs), recorded_featurizer(data.featurizer)
+    atoms = elements(packed.node["x"], featurizer)
+    if atoms is None or not bool((unknown := ~torch.isin(atoms, seen_elements(data.atom_types, featurizer))).any()):
         return packed, None
     errors = [""] * len(packed)
     for atom in unknown.nonzero().view(-1).tolist():
         molecule = int(torch.searchsorted(packed.node_ptr, atom, right=True)) - 1
-        errors[molecule] = _unknown_atom(int(packed.node["x"][atom]))
+        errors[molecule] = _unknown_atom(int(atoms[atom]))
     return [packed[i] for i, error in enumerate(errors) if not error], errors
 
 
 def _unknown_atom(number: int) -> str:
-    return f"the training data had no atom of atomic number {number}"
+    kind = f"atom of atomic number {number}" if number else "such element"
+    return f"the training data had no {kind}"
 
 
 def _bare(data: Data) -> Data:
@@ -139,13 +147,16 @@ def _bare(data: Data) -> Data:
 def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
+    from lanczosnet.graphs.smiles import Molecule, read_smiles
 
-    if data.edge_types != EDGE_TYPES:
+    featurizer = recorded_featurizer(data.featurizer)
+    if data.edge_types != featurizer.bonds:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles)]
+    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]
-    return [_molecule_graph(result, len(EDGE_TYPES)) for result in results if isinstance(result, Molecule)], errors
+    found = [result for result in results if isinstance(result, Molecule)]
+    return molecule_graphs(concatenated(found), featurizer) if found else [], errors
 
 
 def _known_atoms(result: Any, known: set[int]) -> Any:
@@ -153,17 +164,6 @@ def _known_atoms(result: Any, known: set[int]) -> Any:
         return result
     unknown = sorted(set(result.atoms.tolist()) - known)
     return _unknown_atom(unknown[0]) if unknown else result
-
-
-def _molecule_graph(molecule: Any, num_edge_types: int) -> Data:
-    kinds = np.unpackbits(molecule.types[:, None], axis=1, count=num_edge_types, bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    return Data(
-        x=torch.from_numpy(molecule.atoms).long(),
-        edge_index=torch.from_numpy(molecule.bonds).long().t().contiguous(),
-        edge_attr=edge_attr,
-        edge_weight=edge_attr.sum(1),
-    )
 
 
 def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:

@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import aggr
 from torch_geometric.utils import subgraph
 
-from lanczosnet.graphs import Split, split
+from lanczosnet.graphs import Split
 from lanczosnet.layers.readout import PooledReadout
 from lanczosnet.schemas.model_config import ModelConfig
 from lanczosnet.training.architecture import architecture_for
@@ -49,7 +49,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
 
     @cache
     def data_and_split() -> tuple[Any, Split]:
-        return _original(trained, data_dir)
+        return original_data(trained, data_dir)
 
     def predicted() -> dict[str, Any]:
         return _predictions(trained, *data_and_split())
@@ -88,7 +88,8 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
-    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.kind]
+    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
+    command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
     command += _repeated("--data-set", about.options)
@@ -115,13 +116,6 @@ def _epochs(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise TrainingError(f"there is no {path.name} beside the model")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _original(trained: TrainedModel, data_dir: Path | None) -> tuple[Any, Split]:
-    """The data and the split of the training; changed data is an error."""
-    parts = trained.config.split
-    data, _ = original_data(trained, "test", data_dir)
-    return data, split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
 
 
 def _described(data: Any) -> dict[str, int]:
