@@ -93,7 +93,8 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(self.found_steps)] if self.found_steps else []
+        of_data = self.data.about.get("notes", ()) if isinstance(self.data, PackedGraphs) else ()
+        return [*of_data, *([str(self.found_steps)] if self.found_steps else [])]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
