@@ -20,6 +20,7 @@ from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
@@ -69,6 +70,7 @@ class Job:
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
+    form: Form | None = None  # where none was given
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
 
     def identity(self) -> dict[str, Any]:
@@ -77,7 +79,7 @@ class Job:
             "split": self.split.hash,
             "targets": fingerprint(self.data),
             "inputs": input_fingerprint(self.data),
-            "architecture": self.architecture.described(),
+            "architecture": _without_published_form(self.architecture.described()),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
         }
@@ -85,7 +87,7 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(self.found_steps)] if self.found_steps else []
+        return [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -150,9 +152,11 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
+    form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
+    options = options if form is None else {"block": form.block, **options}
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
+    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found)
 
 
 def split_of(spec: JobSpec, data: Data | PackedGraphs) -> Split:
@@ -251,13 +255,19 @@ def _saved_result(job: Job, folder: Path) -> FitResult:
         "split": config.split.hash,
         "targets": config.data.targets,
         "inputs": config.data.input_hash,
-        "architecture": config.architecture.document(),
+        "architecture": _without_published_form(config.architecture.document()),
         "recipe": config.training.settings,
         "seed": config.training.seed,
     }
     if differences(found, json.loads(json.dumps(job.identity()))):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())
+
+
+def _without_published_form(architecture: dict[str, Any]) -> dict[str, Any]:
+    """Runs of earlier versions, which may go on, do not name it."""
+    options = {key: value for key, value in architecture["options"].items() if (key, value) != ("block", "plain")}
+    return {**architecture, "options": options}
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
