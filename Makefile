@@ -7,7 +7,7 @@ DOCS_VENV ?= .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser quick lint format bench campaign docs clean
+.PHONY: help setup demo test browser quick matrix lint format bench campaign docs notebooks clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -28,14 +28,15 @@ demo: $(READY) ## train three networks on handwritten digits, draw and report
 test: lint browser ## lint, check types, run every test
 	$(BIN)/python -m pytest -n 2
 
-# Pages are tested in a real browser. Only a continuous integration that is root installs one; others are told.
-browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null \
-	|| { [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } \
-	|| echo "There is no browser: the tests of pages are skipped (apt-get install chromium)."
+browser: ## fetch a browser for the tests of pages, without root, where there is none
+	@tests/install_browser.sh
 
 quick: $(READY) ## run the fast tests only
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
+
+# The Pythons of pyenv count, too.
+matrix: $(READY) ## test with the lowest declared versions and the newest, on every Python that is here
+	PATH="$$PATH:$$(printf '%s:' $${PYENV_ROOT:-$$HOME/.pyenv}/versions/3.*/bin)" $(BIN)/nox $(MATRIX)
 
 lint: $(READY) ## ruff (lint and format check) and mypy
 	$(BIN)/ruff check .
@@ -59,9 +60,13 @@ campaign: $(READY) ## attack the package with hostile files, kills and faults, h
 	PYTHONPATH=tests $(BIN)/python -W ignore -m campaign $(CAMPAIGN)
 
 docs: $(READY) $(DOCS_READY) ## run the gallery and build the documentation site into site/
-	rm -rf build/gallery
+	rm -rf build/gallery build/commands
 	$(BIN)/python docs/_tools/run_gallery.py build/gallery
+	$(BIN)/python docs/_tools/commands.py build/commands
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+notebooks: $(DOCS_READY) ## write the examples of the gallery as notebooks, for Colab and Binder
+	$(DOCS_VENV)/bin/python docs/_tools/notebooks.py
 
 # The tools of the site have versions of their own, and read the package's source without importing it.
 $(DOCS_READY): pyproject.toml constraints-docs.txt
@@ -70,4 +75,4 @@ $(DOCS_READY): pyproject.toml constraints-docs.txt
 	touch $@
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) $(DOCS_VENV) build dist site src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(DOCS_VENV) build dist site .nox src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import find_namespace_packages, setup
 
 ROOT = Path(__file__).parent
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Repository"]
@@ -24,7 +24,7 @@ models = {
 setup(
     long_description=with_absolute_links((ROOT / "README.md").read_text(encoding="utf-8")),
     long_description_content_type="text/markdown",
-    packages=[*find_packages("src"), *models],
+    packages=[*find_namespace_packages("src", exclude=["*.egg-info*", "*__pycache__*"]), *models],
     package_dir={"": "src", **models},
     package_data={name: ["*.json", "*.safetensors"] for name in models},
 )

@@ -1,5 +1,6 @@
 """Headless Chromium through its DevTools protocol, over a pipe: no driver, no port, no other package."""
 
+import base64
 import fcntl
 import json
 import os
@@ -19,11 +20,24 @@ PATIENCE = 60.0  # seconds
 LOCAL = ("file:", "data:", "blob:", "about:")
 
 
+FETCHED = Path(__file__).resolve().parents[1] / "build" / "browser"  # where install_browser.sh leaves one
+
+
+def find_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, (*NAMES, str(FETCHED / "chromium")))), None)
+
+
+def why_missing() -> str:
+    """What install_browser.sh said, or that it did not run."""
+    note = FETCHED / "missing"
+    return note.read_text(encoding="utf-8").strip() if note.is_file() else "There is no browser: run `make browser`"
+
+
 def chromium() -> str:
     """The program; tests that need it skip where there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
+    found = find_chromium()
     if found is None:
-        pytest.skip(f"there is no browser: install one of {', '.join(NAMES)}, for example `apt-get install chromium`")
+        pytest.skip(why_missing())
     return found
 
 
@@ -104,8 +118,6 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
     def screenshot(self, path: Path) -> None:
-        import base64
-
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(answer["data"]))
 

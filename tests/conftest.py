@@ -50,3 +50,11 @@ def qm8_folder(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     with contextlib.suppress(FileExistsError):
         (folder / "qm8" / "qm8.csv").symlink_to(real_data / "qm8" / "qm8.csv")
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end why pages were not opened in a browser."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = {report.longrepr[2].removeprefix("Skipped: ") for report in reports if isinstance(report.longrepr, tuple)}
+    for reason in sorted(reason for reason in reasons if "no browser" in reason):
+        terminalreporter.write_line(reason, yellow=True)

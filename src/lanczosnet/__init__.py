@@ -1,5 +1,6 @@
 """Learning on graphs through their spectrum: Lanczos, LanczosNet, AdaLanczosNet and diffusion maps for PyTorch."""
 
+import warnings
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ try:
     __version__ = version("lanczosnet")
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+source"
+
+# PyG calls torch.jit.script while it is imported. Newer versions of PyTorch warn of that, and no user can act on it.
+warnings.filterwarnings("ignore", r"`torch\.jit\.script` is ", FutureWarning)
 
 __all__ = [
     "AdaLanczosConv",

@@ -28,6 +28,7 @@ PREPARED = (
 )
 PIPE = 1 << 20  # bytes that a command may say where the size of files is limited
 UNTOLD = 70  # the exit status of a command that raised
+MISTAKE = 3  # and of one that told of a mistake of the program, whose traceback is in a report
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,11 @@ class Ran:
 
     @property
     def shows_traceback(self) -> bool:
-        return "Traceback (most recent call last)" in self.err + self.out or self.status in (UNTOLD, -signal.SIGSEGV)
+        return "Traceback (most recent call last)" in self.err + self.out or self.status in (
+            MISTAKE,
+            UNTOLD,
+            -signal.SIGSEGV,
+        )
 
     @property
     def command(self) -> str:

@@ -1,8 +1,10 @@
 """The pages in a real browser: they draw, sort, answer the pointer and the keyboard, log no error and fetch nothing."""
 
+import os
+
 import pytest
 
-from browser import Browser, browser, chromium
+from browser import Browser, browser, chromium, find_chromium, why_missing
 from lanczosnet.cli.report import write_tables_page
 from lanczosnet.report.model_report import model_sections, model_title
 from lanczosnet.report.page import write_page
@@ -44,6 +46,11 @@ def tables(window: Browser, tmp_path, request):
     yield window
     assert window.complaints() == []
     assert window.fetched() == []
+
+
+@pytest.mark.skipif(os.environ.get("CI") != "true", reason="asked of continuous integration alone")
+def test_continuous_integration_has_a_browser():
+    assert find_chromium() or "cannot be reached" in why_missing(), why_missing()
 
 
 def choose(page: Browser, place: int) -> None:

@@ -120,3 +120,11 @@ def test_every_import_of_an_extra_has_its_answer(room):
     for file in folder.rglob("*.py") if folder.is_dir() else [folder]:
         asked = set(re.findall(r'"(\w+)"', " ".join(re.findall(r"(?:require|find_spec)\((.*?)\)", file.read_text()))))
         assert optional_imports(file) - BEHIND_A_DOOR.get(room, set()) <= asked, file
+
+
+def test_a_package_has_one_floor_and_every_one_of_the_core_has_one():
+    core = PROJECT["dependencies"]
+    everything = [*core, *(need for needs in PROJECT["optional-dependencies"].values() for need in needs)]
+    declared = {need for need in everything if not need.startswith("lanczosnet[")}
+    assert len({normalized(need) for need in declared}) == len(declared)
+    assert all(">=" in need for need in core)

@@ -85,3 +85,21 @@ def test_wrong_arguments_of_a_model_are_answered(name: str) -> None:
         network(data, edge_weight=data.edge_weight)
     with pytest.raises(ValueError, match="num_edge_types"):
         network(data.x, data.edge_index, edge_attr=data.edge_attr)
+
+
+NEWER_TORCH = """
+import warnings, torch
+old = torch.jit.script
+def script(*arguments, **options):
+    warnings.warn("`torch.jit.script` is deprecated. Please switch to `torch.compile`.", FutureWarning)
+    return old(*arguments, **options)
+torch.jit.script = script
+import lanczosnet.graphs
+warnings.warn("another", FutureWarning)
+"""
+
+
+def test_what_newer_versions_of_torch_say_of_pyg_is_not_shown() -> None:
+    done = subprocess.run([sys.executable, "-c", NEWER_TORCH], capture_output=True, text=True, check=True)
+    assert "torch.jit.script" not in done.stderr
+    assert "another" in done.stderr

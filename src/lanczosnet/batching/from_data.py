@@ -12,6 +12,7 @@ from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_co
 from lanczosnet.backends.segments import segment_sum
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs
 
 # Components of at most this many nodes are multiplied as dense blocks.
@@ -61,7 +62,7 @@ def graph_inputs(
     if dtype is None and x.is_floating_point():
         dtype = torch.promote_types(x.dtype, torch.float32)
     A = adjacency(
-        data.edge_index,
+        data if isinstance(data, StoredGraph) else data.edge_index,
         weight,
         num_nodes=num_nodes,
         batch=batch,

@@ -1,14 +1,14 @@
-"""`lanczosnet data`: list, fetch, verify and describe data sets."""
+"""`lanczosnet data`: list, fetch, convert, verify and describe data sets."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Json, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Json, read_settings, resumable
 from lanczosnet.cli.printing import print_facts, print_rows
 
-app = typer.Typer(no_args_is_help=True, help="List, fetch, verify and describe data sets.")
+app = typer.Typer(no_args_is_help=True, help="List, fetch, convert, verify and describe data sets.")
 
 Name = Annotated[str, typer.Argument(help="A data set; `lanczosnet data list` shows them.")]
 
@@ -39,14 +39,60 @@ def fetch(name: Name, data_dir: DataDir = None, timeout: float = 30.0, tries: in
 
 
 @app.command()
-def verify(name: Name, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Check the files of a data set against the published checksums."""
+def verify(
+    name: Annotated[str, typer.Argument(help="A data set, or a graph folder that `data convert` wrote.")],
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Check the files of a data set or of a graph folder against their checksums."""
     from lanczosnet.graphs.verify import verify as verify_files
 
     rows = [state._asdict() for state in verify_files(name, data_dir)]
     print_rows(rows, as_json, empty=f"{name} needs no files")
     if any(row["state"] != "ok" for row in rows):
         raise typer.Exit(1)
+
+
+@app.command()
+def convert(
+    edges: Annotated[
+        str, typer.Argument(help="Edges (CSV, CSV with gzip, Parquet, a folder of Parquet, npy), or a folder of OGB.")
+    ],
+    out: Annotated[Path, typer.Argument(help="The graph folder to write.")],
+    nodes: Annotated[Path | None, typer.Option(help="A table with a row per node: features, label, split.")] = None,
+    features: Annotated[Path | None, typer.Option(help="Features as npy, [node, feature].")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Labels as npy, [node].")] = None,
+    train_mask: Annotated[Path | None, typer.Option(help="npy: a boolean per node, or numbers of nodes.")] = None,
+    val_mask: Annotated[Path | None, typer.Option(help="The same of the validation nodes.")] = None,
+    test_mask: Annotated[Path | None, typer.Option(help="The same of the test nodes.")] = None,
+    num_nodes: Annotated[int | None, typer.Option(help="Where no file says how many; saves a pass.")] = None,
+    weight: Annotated[str | None, typer.Option(help="The column of weights; default weight, if there.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column to be learnt; default label or y.")] = None,
+    split: Annotated[str | None, typer.Option(help="The column of train, val, test; default split.")] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="A column of features; repeatable; default all.")] = None,
+    task: Annotated[str | None, typer.Option(help="classification or regression.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in the folder.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a graph of any size as a folder that is opened in milliseconds; a killed conversion goes on.
+
+    lanczosnet data convert edges.parquet big/ --nodes nodes.parquet --label kind
+
+    lanczosnet data convert ogbn_products/ products/
+    """
+    from lanczosnet.graphs.conversion.convert import convert as write
+    from lanczosnet.graphs.progress import steps_shown
+
+    given = {"train": train_mask, "val": val_mask, "test": test_mask}
+    options: dict[str, Any] = {
+        "nodes": nodes, "features": features, "labels": labels, "num_nodes": num_nodes, "weight": weight,
+        "label": label, "split": split, "columns": columns, "task": task,
+        "masks": {part: path for part, path in given.items() if path is not None} or None,
+    }  # fmt: skip
+    with resumable(), steps_shown() as on_step:
+        folder = write(edges, out, overwrite=overwrite, on_step=on_step, **options)
+    facts = {"folder": str(out), "nodes": folder.num_nodes, "edges": folder.num_entries // 2}
+    print_facts(facts | {"arrays": sorted(folder.arrays)}, as_json)
 
 
 @app.command()

@@ -35,7 +35,8 @@ def evaluate(
 
     trained = load_model(model, device=device_of(device))
     if data is None:
-        graphs, items = original_data(trained, part, data_dir)
+        graphs, parts = original_data(trained, data_dir)
+        items = getattr(parts, part)
     else:
         from lanczosnet.graphs import load as load_data
 

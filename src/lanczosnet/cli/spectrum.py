@@ -47,7 +47,7 @@ def _measured(data: Any, steps: int, seed: int) -> tuple[dict[str, Any], "np.nda
     from lanczosnet.affinity import adjacency, normalized
     from lanczosnet.krylov import error_bound, lanczos, ritz, start
 
-    S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
+    S = normalized(adjacency(data))
     result = lanczos(S, start.random(S, torch.Generator().manual_seed(seed)), steps)
     pairs = ritz(result)
     values = pairs.values[: int(pairs.rank)].double()

@@ -11,6 +11,8 @@ from lanczosnet.graphs.errors import DataError
 
 LARGEST = float(np.finfo(np.float32).max)  # what is larger would become infinite, as all numbers are kept in float32
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+# How the parts of a split are called in files.
+WORDS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 OPTIONS_WITH_SEVERAL = ("targets", "features")
 
 

@@ -5,8 +5,10 @@ import hashlib
 import json
 import math
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+from lanczosnet.processes import called_for, interrupts_ignored, num_cores
+from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
@@ -45,6 +49,7 @@ def molecules(
     targets: str | Sequence[str] | None = None,
     task: str = "regression",
     skip_invalid: bool = False,
+    split_column: str | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
@@ -52,13 +57,15 @@ def molecules(
 
     Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
     `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
-    `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
+    `targets` (one name or several) defaults to every column but the SMILES and the `split_column`, whose cells (train,
+    val or test) are kept as `parts`. Classes may be words: they are numbered in
     sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
     `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options: dict[str, Any] = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options |= {"split_column": split_column} if split_column is not None else {}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
@@ -74,7 +81,7 @@ def cached_molecules(
     """The molecules of a CSV, from its cache if that is whole and fresh; else the cache is made first."""
     origin = {"source": checksum, "options": options}
 
-    def is_fresh(made_from: dict[str, Any]) -> bool:
+    def is_fresh(made_from: OriginRecord) -> bool:
         return {key: made_from.get(key) for key in origin} == origin
 
     content = read_if(cache, is_fresh)
@@ -83,8 +90,8 @@ def cached_molecules(
             content = read_if(cache, is_fresh)
             if content is None:
                 arrays, about = featurize(path, **options, workers=workers)
-                content = arrays, origin | about
-                write_cache(cache, *content)
+                content = arrays, origin_record(origin | about, path)
+                write_cache(cache, arrays, origin | about)
     return packed_molecules(*content, name=name)
 
 
@@ -94,12 +101,21 @@ def read_packed_molecules(path: str | Path) -> PackedGraphs:
 
 
 def featurize(
-    path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
+    path: Path,
+    *,
+    smiles: str,
+    targets: list[str] | None,
+    task: str,
+    skip_invalid: bool,
+    split_column: str | None = None,
+    workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of all molecules in a CSV, and what is to be known about them."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
-    names = [column for column in table.header if column != smiles] if targets is None else targets
+    parts = None if split_column is None else table.column(split_column, "split_column")
+    inputs = (smiles, split_column)
+    names = [column for column in table.header if column not in inputs] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
@@ -126,6 +142,7 @@ def featurize(
         "classes": classes,
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
+        **({} if parts is None else {"parts": [parts[i] for i in kept]}),
     }
     return arrays, about
 
@@ -136,18 +153,17 @@ def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[
     from joblib import Parallel, delayed
 
     chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
-    workers = min(workers or _num_cpus(), len(chunks))
+    workers = min(workers or num_cores(), len(chunks))
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
     results: list[Molecule | str] = []
+    calls = [delayed(called_for)(os.getpid(), pickle.dumps(partial(read_smiles, chunk))) for chunk in chunks]
     with progress_bar("Reading molecules", len(smiles)) as advance:
-        for chunk in parallel(delayed(read_smiles)(chunk) for chunk in chunks):
+        with interrupts_ignored():
+            found = parallel(calls)
+        for chunk in found:
             results += chunk
             advance(len(chunk))
     return results
-
-
-def _num_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -273,7 +289,7 @@ def _joined(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), _pointers([len(text) for text in encoded])
 
 
-def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, name: str) -> PackedGraphs:
+def packed_molecules(arrays: dict[str, np.ndarray], origin: OriginRecord, *, name: str) -> PackedGraphs:
     """Packed graphs from the arrays of a cache."""
     kinds = np.unpackbits(arrays["types"][:, None], axis=1, count=len(EDGE_TYPES), bitorder="little")
     edge_attr = torch.from_numpy(kinds).float()
@@ -288,15 +304,16 @@ def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, n
         edge={"edge_attr": edge_attr, "edge_weight": edge_attr.sum(dim=1)},
         graph={"y": y, "y_mask": ~y.isnan()},
         about={
-            "targets": tuple(origin["targets"]),
+            "targets": origin.targets,
             "units": (),
-            "task": origin["task"],
-            "classes": tuple(map(tuple, origin["classes"])),
-            "atom_types": tuple(origin["atom_types"]),
+            "task": origin.task,
+            "classes": origin.classes,
+            "atom_types": origin.atom_types,
             "edge_types": EDGE_TYPES,
-            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
+            "skipped": tuple(Skipped(*row) for row in origin.skipped),
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
+            **({"parts": tuple(origin["parts"])} if "parts" in origin else {}),
         },
     )

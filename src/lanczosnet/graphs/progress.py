@@ -19,3 +19,23 @@ def progress_bar(description: str, total: int) -> Iterator[Callable[[float], Non
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task(description, total=total)
         yield lambda count: progress.advance(bar, count)
+
+
+@contextmanager
+def steps_shown() -> Iterator[Callable[[str], Callable[[float], None]]]:
+    """Give a function that begins a step with a bar of its own, and returns one that takes the share that is done."""
+    if find_spec("rich") is None:
+        yield lambda text: lambda share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+
+        def on_step(text: str) -> Callable[[float], None]:
+            bar = progress.add_task(text, total=1.0)
+            return lambda share: progress.update(bar, completed=share)
+
+        yield on_step

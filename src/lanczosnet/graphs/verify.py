@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from lanczosnet.graphs.catalogue import entry
+from lanczosnet.graphs.catalogue import entry, is_known
+from lanczosnet.graphs.graph_folder import open_graph
 from lanczosnet.graphs.sources import SourceFile
 
 
@@ -16,7 +17,11 @@ class FileState(NamedTuple):
 
 
 def verify(name: str, data_dir: str | Path | None = None) -> list[FileState]:
-    """Check the published files of a data set, and QM8's cache if there is one."""
+    """Check the published files of a data set, and QM8's cache if there is one; or the arrays of a graph folder."""
+    if not is_known(name) and Path(name).is_dir():
+        folder = open_graph(name)
+        found = folder.problems().items()
+        return [FileState(f"{array}.npy", state, str(folder.path / f"{array}.npy")) for array, state in found]
     states = [_source_state(file, data_dir) for file in entry(name).files]
     return states + _cache_state(data_dir) if name.lower() == "qm8" else states
 

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+METRICS = {"mae": "MAE", "rmse": "RMSE", "r2": "R²", "f1": "F1", "roc_auc": "ROC AUC"}
 NOTHING = "–"  # noqa: RUF001
 DIGITS = 4
 
@@ -23,6 +24,11 @@ def number(value: Any, digits: int | None = None) -> str:
 def with_deviation(mean: float | None, deviation: float | None, digits: int) -> str:
     """`81.5 ± 0.4`, or the mean alone."""
     return number(mean, digits) + ("" if deviation is None else f" ± {number(deviation, digits)}")
+
+
+def metric_name(metric: str) -> str:
+    """As people write it."""
+    return METRICS.get(metric, metric.replace("_", " "))
 
 
 def shown(value: Any) -> str:

@@ -153,6 +153,8 @@ class SplitRecord(Record, frozen=True, kw_only=True):
     train: Count
     val: Count
     test: Count
+    number: Count | None = None  # of the public split, or of the fold
+    file: Name | None = None  # that brings the split
 
 
 class FoundStepsRecord(Record, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
 """Checkpoints: the state of a run in one file, from which it resumes bit for bit.
 
 Tensors and history lie in one safetensors file, which is replaced atomically: a process that is killed at any moment
-leaves the last good one.
+leaves the last good one. A checksum over all of it tells damage.
 """
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -11,15 +12,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
+from lanczosnet.schemas.checkpoint_record import FORMAT, REMEDY, CheckpointRecord, checkpoint_record
+from lanczosnet.schemas.record import FileError
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.state import History, TrainState
+from lanczosnet.training.weights import check_moments, check_weights
 
-FORMAT = 1
+Tensors = dict[str, dict[str, Tensor]]  # by group and name
 
 
 class CheckpointFile:
@@ -39,22 +44,22 @@ class CheckpointFile:
         """Bring the run to where the file left it; without a file it starts from the beginning."""
         if not self.path.exists():
             return
-        tensors, facts = self._read()
-        if differing := differences(facts["identity"], self.identity):
+        tensors, record = self._read()
+        if differing := differences(record.identity, self.identity):
             raise TrainingError(
                 f"{self.path} is of another run: {', '.join(differing)} differ. Use the same options as before, "
                 "or another folder"
             )
+        self._check(tensors, state)
         state.model.load_state_dict(tensors["model"])
         _copy(tensors["best"], state.best)
         if state.average:
             _copy(tensors["average"], state.average.weights)
-            state.average.count = facts["averaged"]
-        state.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": facts["groups"]})
-        history = facts["progress"]
-        rank = history["best_rank"]
-        state.history = History(**history | {"best_rank": None if rank is None else tuple(rank)})
-        state.step = facts["step"]
+            state.average.count = record.averaged
+        groups = state.optimizer.state_dict()["param_groups"]  # they follow from the recipe
+        state.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": groups})
+        state.history = _history(record)
+        state.step = record.step
 
     def keep(self, state: TrainState) -> None:
         # Files of large networks take seconds: at most a tenth of the time is theirs, unless every epoch is wanted.
@@ -77,37 +82,55 @@ class CheckpointFile:
             "progress": asdict(state.history),
             "step": state.step,
             "averaged": state.average.count if state.average else 0,
-            "groups": [group | {"lr": float(group["lr"])} for group in optimizer["param_groups"]],
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
         require("safetensors", to="to write checkpoints")
         from safetensors.torch import save as serialized
 
+        text = json.dumps(facts)
         with atomic_write(self.path) as temporary:
-            temporary.write_bytes(serialized(tensors, {"run": json.dumps(facts)}))
+            temporary.write_bytes(serialized(tensors, {"run": text, "checksum": _checksum(tensors, text)}))
         self._last = time.monotonic()
         self._took = self._last - begin
 
     def epoch(self) -> int:
         """The last epoch that is kept, 0 without a file."""
-        return self._read()[1]["progress"]["epoch"] if self.path.exists() else 0
+        return self._read()[1].progress.epoch if self.path.exists() else 0
 
-    def _read(self) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    def _read(self) -> tuple[Tensors, CheckpointRecord]:
+        tensors, metadata = self._content()
+        text = metadata.get("run", "")
+        try:
+            record = checkpoint_record(text, self.path)
+        except FileError as error:
+            raise TrainingError(str(error)) from error
+        has_none = json.loads(text)["format"] == 1 and "checksum" not in metadata  # of an earlier version
+        if not has_none and metadata.get("checksum") != _checksum(tensors, text):
+            raise TrainingError(f"{self.path} does not fit its checksum: it is damaged. {REMEDY}")
+        groups: Tensors = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
+        for key, tensor in tensors.items():
+            group, _, name = key.partition("/")
+            groups.setdefault(group, {})[name] = tensor
+        return groups, record
+
+    def _content(self) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """Tensors and texts."""
         require("safetensors", to="to read checkpoints")
         from safetensors import SafetensorError, safe_open
 
-        groups: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "average": {}, "optimizer": {}}
         try:
             with safe_open(self.path, framework="pt") as file:
-                facts = json.loads(file.metadata()["run"])
-                for key in file.keys():  # noqa: SIM118 - not a dictionary
-                    group, name = key.split("/", 1)
-                    groups[group][name] = file.get_tensor(key)
+                return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-            raise TrainingError(f"{self.path} cannot be read ({error}): delete it and start again") from error
-        if facts["format"] > FORMAT:
-            raise TrainingError(f"{self.path} is of a newer program (format {facts['format']}): update lanczosnet")
-        return groups, facts
+            raise TrainingError(f"{self.path} cannot be read ({error}): {REMEDY.lower()}") from error
+
+    def _check(self, tensors: Tensors, state: TrainState) -> None:
+        """The tensors are those of the run, by name, shape and type, and all are numbers."""
+        average = state.average.weights if state.average else {}
+        for group, wanted in (("model", state.model.state_dict()), ("best", state.best), ("average", average)):
+            check_weights(tensors[group], wanted, self.path, f"{group}/")
+        parameters = [parameter for group in state.optimizer.param_groups for parameter in group["params"]]
+        check_moments(tensors["optimizer"], parameters, self.path, "optimizer/")
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
@@ -122,6 +145,23 @@ def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
     """Into the tensors that are there, on whatever device they are."""
     for name, tensor in target.items():
         tensor.copy_(source[name])
+
+
+def _history(record: CheckpointRecord) -> History:
+    facts = record.progress.document()
+    curves = {name: list(values) for name, values in record.progress.curves.items()}
+    facts |= {"val_losses": list(record.progress.val_losses), "curves": curves}
+    return History(**facts | {"best_rank": record.progress.best_rank})
+
+
+def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    """Of everything in the file."""
+    digest = hashlib.sha256(text.encode())
+    for key in sorted(tensors):
+        tensor = tensors[key]
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _flat(state: dict[int, dict[str, Tensor]]) -> dict[str, Tensor]:

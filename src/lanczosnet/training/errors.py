@@ -2,6 +2,8 @@
 
 from typing import Any
 
+DIVERGED = "diverged"  # why a run ended, in its result
+
 
 class TrainingError(ValueError):
     """A run, a setting or a saved model cannot be used; the message says why and what to do."""

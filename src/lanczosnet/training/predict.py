@@ -58,7 +58,7 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
     else:
         graphs, errors = _from_features(items, data)
     if task.level == "graph":
-        output = _graph_outputs(network, graphs, batch_size)
+        output = graph_outputs(network, graphs, batch_size)
     else:
         output = torch.cat([_output(network, graph) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
@@ -88,7 +88,7 @@ def _output(network: nn.Module, data: Any) -> Tensor:
         return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 
-def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
+def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
     if not len(graphs):
         return None
     packed = graphs if isinstance(graphs, PackedGraphs) else pack([_bare(data) for data in graphs])

@@ -19,7 +19,7 @@ from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
 from lanczosnet.training.engine.loaders import Loader, Share, Step
 from lanczosnet.training.engine.precision import OpaqueInputs, opaque
-from lanczosnet.training.errors import DivergenceError, TrainingError
+from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.measures import Measures, answers_of, measured, names_of
 from lanczosnet.training.metrics import METRICS
 from lanczosnet.training.recipes import Recipe
@@ -209,7 +209,7 @@ class Trainer:
             )
 
     def _diverged(self) -> DivergenceError:
-        best = self.finish("diverged") if self.state.history.best_epoch else None
+        best = self.finish(DIVERGED) if self.state.history.best_epoch else None
         return DivergenceError(self.state.history.epoch + 1, self.recipe.learning_rate, best)
 
 

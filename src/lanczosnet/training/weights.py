@@ -1,11 +1,15 @@
 """Tensors from files against those of a network: names, shapes, types, and whether all are numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from lanczosnet.training.errors import TrainingError
+
+FLOATS = {torch.float16, torch.bfloat16, torch.float32, torch.float64}  # stand for one another
+MOMENTS = ("exp_avg", "exp_avg_sq")  # that Adam keeps of every parameter, beside the number of its steps
 
 
 def check_weights(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], path: Path, part: str = "") -> None:
@@ -14,14 +18,27 @@ def check_weights(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], pat
         here, there = (tuple(held[key].shape) if key in held else None for held in (wanted, found))
         if here != there:
             raise TrainingError(f"{path} does not fit its architecture: {part}{key} is {there}, but should be {here}")
-        if found[key].is_floating_point() != wanted[key].is_floating_point():
+        _check_type(found[key], wanted[key].dtype, path, part + key)
+        if found[key].is_floating_point() and not bool(found[key].isfinite().all()):
             raise TrainingError(
-                f"{path} does not fit its architecture: {part}{key} is of type {found[key].dtype}, but should be "
-                f"{wanted[key].dtype}"
+                f"{path}: {part}{key} has a value that is NaN or infinite. Copy the file again, or train again"
             )
-        check_finite(found[key], path, part + key)
 
 
-def check_finite(tensor: Tensor, path: Path, name: str) -> None:
-    if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-        raise TrainingError(f"{path}: {name} has a value that is NaN or infinite. Copy the file again, or train again")
+def check_moments(found: Mapping[str, Tensor], parameters: Sequence[Tensor], path: Path, part: str = "") -> None:
+    """The same of an optimizer's tensors, which are named `number/kind`, and may be infinite.
+
+    A parameter may have none yet.
+    """
+    for key, tensor in found.items():
+        number, _, kind = key.partition("/")
+        known = number.isdecimal() and int(number) < len(parameters) and kind in ("step", *MOMENTS)
+        shape = tuple(parameters[int(number)].shape) if known and kind in MOMENTS else ()
+        if not known or tuple(tensor.shape) != shape:
+            raise TrainingError(f"{path} does not fit its optimizer: {part}{key} is {tuple(tensor.shape)}")
+        _check_type(tensor, torch.float32, path, part + key)
+
+
+def _check_type(tensor: Tensor, wanted: torch.dtype, path: Path, name: str) -> None:
+    if tensor.dtype != wanted and not {tensor.dtype, wanted} <= FLOATS:
+        raise TrainingError(f"{path} does not fit: {name} is of type {tensor.dtype}, but should be {wanted}")

@@ -9,6 +9,7 @@ from torch_geometric.utils import degree
 
 from lanczosnet.affinity import Operator, SparseOperator, adjacency, connected_components, normalized
 from lanczosnet.graphs.packed import PackedGraphs
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs, lanczos, ritz, start
 
 NUM_STEPS = 20
@@ -25,15 +26,18 @@ def summary(data: Data | PackedGraphs) -> dict[str, Any]:
 
 
 def _summary_of_one(data: Data) -> dict[str, Any]:
-    pairs = _ritz_pairs(normalized(adjacency(data.edge_index, num_nodes=data.num_nodes)))
+    edges = data if isinstance(data, StoredGraph) else data.edge_index
+    A = adjacency(edges, num_nodes=data.num_nodes)
+    assert isinstance(A, SparseOperator)
+    pairs, degrees = _ritz_pairs(normalized(A)), degree(data.edge_index[0], data.num_nodes)
     facts = {"nodes": data.num_nodes, "edges": data.num_edges // 2, "features": data.num_node_features}
     if "y" in data and not data.y.is_floating_point():
         facts["classes"] = len(data.y[data.y >= 0].unique())
     return {
         **facts,
-        "components": _num_components(data.edge_index, data.num_nodes),
-        "degree": _range(degree(data.edge_index[0], data.num_nodes)),
-        "isolated_nodes": int((degree(data.edge_index[0], data.num_nodes) == 0).sum()),
+        "components": connected_components(A)[1],
+        "degree": _range(degrees),
+        "isolated_nodes": int((degrees == 0).sum()),
         "ritz_values": [round(value, 6) for value in pairs.values[: int(pairs.rank)].tolist()],
     }
 

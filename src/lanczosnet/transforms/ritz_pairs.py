@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import component_ritz_pairs, start
 
 
@@ -44,7 +45,8 @@ class AddRitzPairs(BaseTransform):
         self.search_steps = search_steps
 
     def forward(self, data: Data) -> Data:
-        S = normalized(adjacency(data.edge_index, data.get("edge_weight"), num_nodes=data.num_nodes))
+        edges = data if isinstance(data, StoredGraph) else data.edge_index
+        S = normalized(adjacency(edges, data.get("edge_weight"), num_nodes=data.num_nodes))
         assert isinstance(S, SparseOperator)
         component, num_components = connected_components(S)
         first_vector = self._start_vector(data, S)

@@ -1,18 +1,25 @@
 """A run that was interrupted ends as one that was not."""
 
 import json
+import struct
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load, save
 
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs import cache
 from lanczosnet.training import JobSpec, TrainingError, checkpoint, prepare, run
 from lanczosnet.training import serialization as saved
 from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.engine.loaders import loader_for
+from lanczosnet.training.errors import DivergenceError
 from lanczosnet.training.job import CHECKPOINT
+from lanczosnet.training.trainer import Trainer
 from training_builders import packed_molecules
 
 FILES = ("config.json", "metrics.jsonl", "model.safetensors")
@@ -36,8 +43,6 @@ def interrupted(job, folder, epoch, **options):
 def job(request, tmp_path_factory):
     if request.param == "nodes":
         return prepare(JobSpec("karate", settings=SMALL, split="1-per-class"))
-    import torch
-
     path = tmp_path_factory.mktemp("data") / "graphs.pt"
     torch.save(packed_molecules(20)[:], path)
     return prepare(JobSpec(str(path), settings=SMALL))
@@ -121,6 +126,95 @@ def test_a_torn_checkpoint_is_an_error_that_says_so(tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(TrainingError, match="delete it and start again"):
         run(job, tmp_path, resume=True)
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A run that was interrupted, and the content of its checkpoint."""
+    folder = tmp_path_factory.mktemp("stopped")
+    job = prepare(JobSpec("karate", settings=SMALL | {"averaging": 0.9}, split="1-per-class"))
+    interrupted(job, folder, 3)
+    return job.saved_in(folder, 0.0), (folder / CHECKPOINT).read_bytes()
+
+
+def restored(job, content):
+    job.outputs.checkpoint.path.write_bytes(content)
+    trial = job.trial()
+    trainer = Trainer(
+        trial.model, loader_for(trial.model, job.data, torch.device("cpu"), 1), job.split, job.task, job.recipe, 0,
+        fabric_for("cpu"),
+    )  # fmt: skip
+    job.outputs.checkpoint.restore(trainer.state)
+    return trainer.state
+
+
+def test_no_flipped_bit_resumes(stopped):
+    job, content = stopped
+    assert restored(job, content).history.epoch == 2
+    for place in np.random.default_rng(0).integers(0, len(content), 40):
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << int(place) % 8
+        with pytest.raises(TrainingError, match=CHECKPOINT):
+            restored(job, bytes(flipped))
+
+
+def rewritten(content, change_tensors=lambda tensors: None, change_record=lambda record: None):
+    """The file with other content under a checksum that fits."""
+    tensors = load(content)
+    (length,) = struct.unpack("<Q", content[:8])
+    record = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["run"])
+    change_tensors(tensors)
+    change_record(record)
+    text = json.dumps(record)
+    return save(tensors, {"run": text, "checksum": checkpoint._checksum(tensors, text)})
+
+
+WRONG_TENSORS = {
+    "a whole number": lambda t: t.update({k: v.long() for k, v in t.items() if k.endswith("bias")}),
+    "NaN": lambda t: next(v for k, v in t.items() if k.startswith("best/")).fill_(float("nan")),
+    "another shape": lambda t: t.update({k: v[None] for k, v in t.items() if k.startswith("average/")}),
+    "another shape of a moment": lambda t: t.update({"optimizer/0/exp_avg": torch.zeros(7)}),
+    "a moment of no parameter": lambda t: t.update({"optimizer/999/step": torch.zeros(())}),
+    "no such group": lambda t: t.pop("optimizer/0/step") and [t.pop(k) for k in list(t) if k.startswith("model/")],
+}
+
+
+@pytest.mark.parametrize("name", WRONG_TENSORS)
+def test_tensors_that_do_not_fit_are_refused(stopped, name):
+    job, content = stopped
+    with pytest.raises(TrainingError, match=CHECKPOINT):
+        restored(job, rewritten(content, WRONG_TENSORS[name]))
+
+
+WRONG_RECORDS = {
+    "a newer format": (lambda r: r.update(format=99), "format 99, this program reads up to 2: update lanczosnet"),
+    "a loss less": (lambda r: r["progress"]["val_losses"].pop(), r"one value per epoch \(2\), but has 1"),
+    "a text for a number": (lambda r: r.update(step="5"), "step: expected a whole number"),
+    "a field too many": (lambda r: r.update(colour=1), "unknown field 'colour'"),
+    "a recipe of numbers": (lambda r: r["identity"].update(recipe=5), "identity.recipe: expected an object"),
+    "a best epoch to come": (lambda r: r["progress"].update(best_epoch=9), "best_epoch is 9"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RECORDS)
+def test_a_record_that_does_not_fit_is_refused_by_its_field(stopped, name):
+    change, message = WRONG_RECORDS[name]
+    job, content = stopped
+    with pytest.raises(TrainingError, match=message):
+        restored(job, rewritten(content, change_record=change))
+
+
+def test_a_run_that_diverged_fails_again_when_it_is_resumed(tmp_path, monkeypatch):
+    job = prepare(JobSpec("karate", settings=SMALL | {"averaging": 0.0}, split="1-per-class"))
+    conclude = Trainer.conclude_epoch
+
+    def concluded(self, values):
+        return conclude(self, [float("nan")] * len(values) if self.state.history.epoch == 2 else values)
+
+    monkeypatch.setattr(Trainer, "conclude_epoch", concluded)
+    for resume in (False, True, True):
+        with pytest.raises(DivergenceError, match="epoch 3"):
+            run(job, tmp_path, resume=resume)
 
 
 def test_a_killed_write_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):

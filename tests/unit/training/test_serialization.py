@@ -234,7 +234,8 @@ def test_units_and_scaling_are_kept(real_data, tmp_path):
 
 def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):
     trained = lanczosnet.load_model(graphs)
-    data, items = original_data(trained, "test")
+    data, parts = original_data(trained)
+    items = parts.test
     asked = []
     plain = type(trained).predict
     monkeypatch.setattr(type(trained), "predict", lambda self, some: asked.append(len(some)) or plain(self, some))

@@ -1,0 +1,5 @@
+"""`python -m lanczosnet` is the command `lanczosnet`."""
+
+from lanczosnet.cli import main
+
+main()

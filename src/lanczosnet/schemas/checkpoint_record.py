@@ -1,0 +1,68 @@
+"""The schema of the record in `checkpoint.safetensors`, which says all of an interrupted run but its tensors.
+
+Files of format 1 have no checksum, and hold the optimizer's groups, which follow from the recipe.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from lanczosnet.schemas.record import (
+    Count,
+    Document,
+    Finite,
+    Meta,
+    Positive,
+    Record,
+    checked,
+    field,
+    kind_of,
+    parsed,
+    up_to_date,
+)
+
+FORMAT = 2
+REMEDY = "Delete it and start again"
+
+
+class ProgressRecord(Record, frozen=True, kw_only=True):
+    """The epochs of a run."""
+
+    epoch: Count
+    best_epoch: Count
+    best_rank: tuple[float, float] | None
+    val_losses: tuple[Finite, ...]
+    curves: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    seconds: Annotated[float, Meta(ge=0, le=1e12)] = 0.0
+
+    def __post_init__(self) -> None:
+        if self.best_epoch > self.epoch:
+            raise ValueError(f"best_epoch is {self.best_epoch}, but there were {self.epoch} epochs")
+        if (self.best_rank is None) != (self.best_epoch == 0):
+            raise ValueError(f"best_rank does not fit best_epoch, which is {self.best_epoch}")
+        if len(self.val_losses) != self.epoch:
+            raise ValueError(f"val_losses must have one value per epoch ({self.epoch}), but has {len(self.val_losses)}")
+
+
+class CheckpointRecord(Record, frozen=True, kw_only=True):
+    """Where a run stood, and which run it is."""
+
+    format: Positive
+    identity: dict[str, Any]
+    progress: ProgressRecord
+    step: Count
+    averaged: Count
+
+    def __post_init__(self) -> None:
+        settings = self.identity.get("recipe", {})
+        if not isinstance(settings, dict):
+            raise ValueError(f"identity.recipe: expected an object, but got {kind_of(settings)}")
+
+
+def checkpoint_record(text: str, path: Path) -> CheckpointRecord:
+    """The record in a text."""
+    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _without_groups})
+    return checked(document, CheckpointRecord, path, REMEDY)
+
+
+def _without_groups(document: Document) -> Document:
+    return {key: value for key, value in document.items() if key != "groups"}
