@@ -1,7 +1,7 @@
 """Which form a Lanczos network gets where the user names none.
 
-The recipe `paper` has the published form. The recipe `modern` has residual blocks, but for one kind of data: few labels
-on a graph of few edges, as citation networks are. There the published form is better (docs/choosing.md).
+The recipe `paper` has the published form, and so have graph tasks. The recipe `modern` has residual blocks for nodes, but
+for one kind of data: few labels on a graph of few edges, as citation networks are. There the published form is better.
 """
 
 from dataclasses import dataclass
@@ -33,10 +33,8 @@ def form_for(data: Data | PackedGraphs, train: Tensor, task: Task, recipe: str, 
     """The form for these training items; None for networks that have one form."""
     if not own_form(model):
         return None
-    if recipe == "paper":
+    if recipe == "paper" or isinstance(data, PackedGraphs):
         return Form("plain")
-    if isinstance(data, PackedGraphs):
-        return Form("residual")
     labels, neighbours = len(train) / task.out_channels, data.num_edges / max(len(data.x), 1)
     if labels <= FEW_LABELS and neighbours <= FEW_NEIGHBOURS:
         counts = f"{labels:.3g} training nodes of a class and {neighbours:.3g} neighbours of a node"
