@@ -5,19 +5,22 @@ On a CUDA device one process trains them side by side; elsewhere each has a proc
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from lanczosnet.files import only_writer
 from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.job import Job, JobSpec, as_it_ended, discard_runs, finished_before, prepare, run, run_jobs
+from lanczosnet.training.job import Job, JobSpec, prepare, run, run_jobs
 from lanczosnet.training.loop import Outcome
+from lanczosnet.training.model_folder import as_it_ended, begin_anew, finished_before
 from lanczosnet.training.state import EpochReport, FitResult
 
 if TYPE_CHECKING:
@@ -58,17 +61,31 @@ def run_seeds(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
     job = job or prepare(spec, data_dir)  # mistakes are noticed, and caches made, once and here
-    if overwrite and not resume:
-        discard_runs(job, [seed_folder(folder, seed) for seed in seeds])
-    concurrent = is_cuda(device) if concurrent is None else concurrent
     fabric = partial(fabric_for, device, precision, deterministic=deterministic)
-    if concurrent:
-        jobs = {seed: job.with_seed(seed).saved_in(seed_folder(folder, seed), checkpoint_seconds) for seed in seeds}
-        return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
-    one = partial(
-        _run_one, spec, folder, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
-    )
-    return _results(list(_in_processes(one, seeds, at_once, on_progress)))
+    folders = [seed_folder(folder, seed) for seed in seeds]
+    with only_writer(folder):
+        if overwrite and not resume:
+            with _only_writer_of(filter(Path.exists, folders)):
+                begin_anew(job, folders)
+            resume = True
+        if is_cuda(device) if concurrent is None else concurrent:
+            jobs = {
+                seed: job.with_seed(seed).saved_in(path, checkpoint_seconds)
+                for seed, path in zip(seeds, folders, strict=True)
+            }
+            with _only_writer_of(folders):
+                return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
+        options = {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
+        one = partial(_run_one, spec, folder, fabric, data_dir, options)
+        return _results(list(_in_processes(one, seeds, at_once, on_progress)))
+
+
+@contextmanager
+def _only_writer_of(folders: Iterable[Path]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(only_writer(folder))
+        yield
 
 
 def _side_by_side(
