@@ -129,7 +129,7 @@ def _leads(process: int) -> bool:
 def _has_begun(scenario: Scenario, folder: Path) -> bool:
     """Whether there is something to go on from; an `--overwrite` that did nothing yet is given again."""
     model = folder / scenario.keeps
-    is_done = (model / "config.json").exists() and "epochs\": 20" in (model / "config.json").read_text()
+    is_done = (model / "config.json").exists() and 'epochs": 20' in (model / "config.json").read_text()
     return "--overwrite" not in scenario.command or is_done or (model / "metrics.new.jsonl").exists()
 
 

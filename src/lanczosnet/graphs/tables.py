@@ -31,6 +31,7 @@ def node_table(
     label: str | None = None,
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
+    split_column: str | None = None,
     task: str = "classification",
     k: int = 10,
 ) -> Data:
@@ -38,11 +39,12 @@ def node_table(
 
     Nodes: the column `id` names them (default: a column called id, else the row numbers from 0), `label` is what is to
     be learnt (default: a column called label or y, else none), `features` (one name or several) are the inputs
-    (default: all other columns). An npz holds arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns
-    of node ids, the first two of the table or those called source and target, and if wanted a column of weights; the
-    first line of a CSV must name the columns. Ids are compared as text unless all of them are numbers. The graph is
-    made undirected; self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN
-    (numbers), and `labelled` says where there is one.
+    (default: all other columns). `split_column` holds train, val or test of every node, kept as `parts`. An npz holds
+    arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns of node ids, the first two of the table or
+    those called source and target, and if wanted a column of weights; the first line of a CSV must name the columns.
+    Ids are compared as text unless all of them are numbers. The graph is made undirected; self-loops go, repeated edges
+    are merged (weights averaged). A missing label is -1 (classes) or NaN (numbers), and `labelled` says where there is
+    one.
     """
     require("pandas", to="to read tables")
     nodes = Path(nodes)
@@ -51,9 +53,12 @@ def node_table(
     table = _read(nodes)
     ids = _ids(nodes, table, id)
     target = _label_column(nodes, table, label)
-    columns = _feature_columns(nodes, table, features, leave_out={ids.column, target})
+    parts = None if split_column is None else _require(nodes, table, split_column, "split_column")
+    columns = _feature_columns(nodes, table, features, leave_out={ids.column, target, parts})
     x = torch.stack([_numbers(nodes, name, table[name], missing=False) for name in columns], dim=1)
     data = Data(x=x, name=nodes.stem, features=columns)
+    if parts is not None:
+        data.parts = [None if cell != cell else cell for cell in table[parts]]
     if target is not None:
         data.update(_labels(nodes, target, table[target], task) | {"targets": [target]})
     source = edges or (nodes if _brings_edges(nodes) else None)

@@ -14,7 +14,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from lanczosnet.files import only_writer
-from lanczosnet.graphs import PackedGraphs, Split, load, split
+from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
@@ -25,6 +25,7 @@ from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
 from lanczosnet.training.serialization import data_description, save
+from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
 from lanczosnet.training.tasks import Task, fingerprint, for_recipe, input_fingerprint, targets_of, task_of
 
@@ -41,10 +42,12 @@ class JobSpec:
     recipe: str = "modern"
     settings: dict[str, Any] = field(default_factory=dict)  # of the recipe, and options of the model
     data_options: dict[str, Any] = field(default_factory=dict)
-    split: str | None = None  # by default public where there is one, else uniform (nodes) or random (graphs)
+    # A kind, or a file. By default the data's own column, public, uniform (nodes) or random (graphs).
+    split: str | None = None
     fraction: float | None = None
     split_seed: int = 0
     seed: int = 0
+    number: int | None = None  # of the public split where there are several, or of the fold
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,11 @@ class Job:
         }
 
     @property
+    def names_files(self) -> bool:
+        """Whether the spec has a path, which may be relative."""
+        return not is_known(self.spec.source) or is_file(self.spec.split)
+
+    @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
         return [str(self.found_steps)] if self.found_steps else []
@@ -110,20 +118,17 @@ class Job:
 
     def about(self, result: FitResult) -> dict[str, Any]:
         """What is saved with a model beside its architecture and task."""
-        spec, parts = self.spec, self.split
-        sizes = {part: len(getattr(parts, part)) for part in ("train", "val", "test")}
+        spec = self.spec
         return {
             "data": {
                 "source": spec.source,
                 "options": spec.data_options,
-                **({} if is_known(spec.source) else {"folder": str(Path.cwd())}),
+                **({"folder": str(Path.cwd())} if self.names_files else {}),
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),
             },
-            "split": {
-                "kind": parts.kind, "fraction": parts.fraction, "seed": spec.split_seed, "hash": parts.hash, **sizes
-            },
+            "split": split_record(spec, self.split),
             "training": {
                 "recipe": spec.recipe,
                 "settings": self.recipe.settings(),
@@ -131,7 +136,7 @@ class Job:
                 **({"found_steps": self.found_steps.record()} if self.found_steps else {}),
             },
             "result": asdict(result),
-        }  # fmt: skip
+        }
 
 
 def prepare(spec: JobSpec, data_dir: str | Path | None = None) -> Job:
@@ -153,18 +158,6 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
     return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
-
-
-def split_of(spec: JobSpec, data: Data | PackedGraphs) -> Split:
-    kind, fraction = spec.split, spec.fraction
-    if kind is None:
-        if isinstance(data, PackedGraphs):
-            kind = "random"
-        else:
-            kind = "uniform" if fraction or "train_mask" not in data else "public"
-    if kind == "uniform" and fraction is None:
-        fraction = 0.6
-    return split(data, kind, fraction=fraction, seed=spec.split_seed)
 
 
 def run(

@@ -16,6 +16,7 @@ from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.notebook import predictions_html
 from lanczosnet.training.tasks import Classification, Task
 
 
@@ -31,9 +32,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         """Values by target name, classes by their names and with their probability, and the error."""
-        return [self._row(i) for i in range(len(self))]
+        return [self._row(i) for i in range(len(self))[:most]]
+
+    def _repr_html_(self) -> str:
+        return predictions_html(self)
 
     def _row(self, i: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
@@ -58,7 +62,7 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
     else:
         graphs, errors = _from_features(items, data)
     if task.level == "graph":
-        output = _graph_outputs(network, graphs, batch_size)
+        output = graph_outputs(network, graphs, batch_size)
     else:
         output = torch.cat([_output(network, graph) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
@@ -88,7 +92,7 @@ def _output(network: nn.Module, data: Any) -> Tensor:
         return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 
-def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
+def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
     if not len(graphs):
         return None
     packed = graphs if isinstance(graphs, PackedGraphs) else pack([_bare(data) for data in graphs])
@@ -104,13 +108,16 @@ def _bare(data: Data) -> Data:
 def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
+    from lanczosnet.graphs.smiles import Molecule, read_smiles
 
-    if data.edge_types != EDGE_TYPES:
+    featurizer = recorded_featurizer(data.featurizer)
+    if data.edge_types != featurizer.bonds:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles)]
+    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]
-    return [_molecule_graph(result, len(EDGE_TYPES)) for result in results if isinstance(result, Molecule)], errors
+    found = [result for result in results if isinstance(result, Molecule)]
+    return molecule_graphs(concatenated(found), featurizer) if found else [], errors
 
 
 def _known_atoms(result: Any, known: set[int]) -> Any:
@@ -118,17 +125,6 @@ def _known_atoms(result: Any, known: set[int]) -> Any:
         return result
     unknown = sorted(set(result.atoms.tolist()) - known)
     return f"the training data had no atom of atomic number {unknown[0]}" if unknown else result
-
-
-def _molecule_graph(molecule: Any, num_edge_types: int) -> Data:
-    kinds = np.unpackbits(molecule.types[:, None], axis=1, count=num_edge_types, bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    return Data(
-        x=torch.from_numpy(molecule.atoms).long(),
-        edge_index=torch.from_numpy(molecule.bonds).long().t().contiguous(),
-        edge_attr=edge_attr,
-        edge_weight=edge_attr.sum(1),
-    )
 
 
 def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:

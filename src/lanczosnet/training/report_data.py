@@ -7,6 +7,7 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import aggr
 from torch_geometric.utils import subgraph
 
-from lanczosnet.graphs import Split, split
+from lanczosnet.graphs import Split
+from lanczosnet.layers.readout import PooledReadout
 from lanczosnet.schemas.model_config import ModelConfig
 from lanczosnet.training.architecture import architecture_for
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.evaluation import original_data
+from lanczosnet.training.predict import graph_outputs
 from lanczosnet.training.recipes import RECIPES
 from lanczosnet.training.serialization import TrainedModel, load_model
 from lanczosnet.training.tasks import targets_of
@@ -31,6 +35,8 @@ PARTS = ("train", "val", "test")
 MOST_GRAPHS = 5000  # predicted in each part
 MOST_SPECTRA = 100  # graphs whose Ritz values are shown
 MOST_MAPPED = 30_000  # nodes of a diffusion map
+MOST_MAPPED_GRAPHS = 2000
+BATCH = 256
 GRID = 401  # Ritz values at which a filter is evaluated
 
 
@@ -43,7 +49,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
 
     @cache
     def data_and_split() -> tuple[Any, Split]:
-        return _original(trained, data_dir)
+        return original_data(trained, data_dir)
 
     def predicted() -> dict[str, Any]:
         return _predictions(trained, *data_and_split())
@@ -58,7 +64,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
         "data": lambda: _described(data_and_split()[0]),
         "predictions": predicted,
         "ritz_values": lambda: _ritz_values(trained.network, *data_and_split()),
-        "map": lambda: _diffusion_map(data_and_split()[0]),
+        "map": lambda: _diffusion_map(trained, data_and_split()[0], found.get("predictions")),
         "command": command,
     }
     for name, make in makers.items():
@@ -82,7 +88,8 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
-    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.kind]
+    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
+    command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
     command += _repeated("--data-set", about.options)
@@ -90,8 +97,14 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
 
 
 def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:
-    pairs = (f"{key}={value}" for key, value in values.items())
+    pairs = (f"{key}={_quotable(value)}" for key, value in values.items())
     return [word for pair in pairs for word in (option, pair)]
+
+
+def _quotable(value: Any) -> Any:
+    """Texts of a list between `"`: the shell quotes those between `'` so that nobody can read them."""
+    are_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    return json.dumps(list(value), ensure_ascii=False) if are_texts else value
 
 
 def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
@@ -103,13 +116,6 @@ def _epochs(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise TrainingError(f"there is no {path.name} beside the model")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _original(trained: TrainedModel, data_dir: Path | None) -> tuple[Any, Split]:
-    """The data and the split of the training; changed data is an error."""
-    parts = trained.config.split
-    data, _ = original_data(trained, "test", data_dir)
-    return data, split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
 
 
 def _described(data: Any) -> dict[str, int]:
@@ -203,10 +209,37 @@ def _without_padding(matrix: Tensor) -> Tensor:
     return values[values.abs().argsort(descending=True)[: len(values) - padding]]
 
 
-def _diffusion_map(data: Any) -> dict[str, Any] | None:
-    """Two coordinates of every node of the largest component; of many graphs there is none."""
-    if not isinstance(data, Data):
-        return None
+def _diffusion_map(trained: TrainedModel, data: Any, predicted: dict[str, Any] | None) -> dict[str, Any]:
+    """Two coordinates of rows of the predictions."""
+    return _map_of_nodes(data) if isinstance(data, Data) else _map_of_graphs(trained, data, predicted)
+
+
+def _map_of_graphs(trained: TrainedModel, data: Any, predicted: dict[str, Any] | None) -> dict[str, Any]:
+    """Of graphs that were not trained on, by the mean of their node states before the readout."""
+    from lanczosnet.diffusion_maps import DiffusionMap
+
+    if predicted is None:
+        raise TrainingError("there are no predictions")
+    total = len(predicted["items"])
+    if total < 3:
+        raise TrainingError("a diffusion map needs three graphs that were not trained on")
+    rows = _spread(torch.arange(total), MOST_MAPPED_GRAPHS).numpy()
+    states = _mean_states(trained, [data[int(i)] for i in predicted["items"][rows]])
+    return {"rows": rows, "coordinates": DiffusionMap().fit_transform(states), "total": total}
+
+
+def _mean_states(trained: TrainedModel, graphs: list[Data]) -> np.ndarray:
+    """`[graph, channel]`: a network whose readout is the plain mean."""
+    network: Any = copy(trained.network)  # shares everything but the readout
+    network._modules = {**network._modules, "readout": PooledReadout(1, 1, aggr.MeanAggregation(), 1)}
+    network.readout.linear = nn.Identity()
+    states = graph_outputs(network, graphs, BATCH)
+    assert states is not None
+    return states.numpy()
+
+
+def _map_of_nodes(data: Data) -> dict[str, Any]:
+    """Of every node of the largest component."""
     from lanczosnet.diffusion_maps import DiffusionMap
 
     nodes = _largest_component(data)
@@ -215,7 +248,7 @@ def _diffusion_map(data: Any) -> dict[str, Any] | None:
     weight = data.get("edge_weight")
     edges, weight = subgraph(nodes, data.edge_index, weight, relabel_nodes=True, num_nodes=data.num_nodes)
     fitted = DiffusionMap(n_components=2).fit_graph(edges, weight, num_nodes=len(nodes))
-    return {"nodes": nodes.numpy(), "coordinates": fitted.embedding_, "total": data.num_nodes}
+    return {"rows": nodes.numpy(), "coordinates": fitted.embedding_, "total": data.num_nodes}
 
 
 def _largest_component(data: Data) -> Tensor:

@@ -155,7 +155,7 @@ import torch, lanczosnet
 from torch_geometric.data import Data
 model = lanczosnet.load_model(sys.argv[1])
 edge = torch.tensor([[0, 1], [1, 0]])
-data = Data(x=torch.tensor([6, 8]), edge_index=edge, edge_attr=torch.eye(6)[[1, 1]], edge_weight=torch.ones(2))
+data = Data(x=torch.zeros(2, 76), edge_index=edge, edge_attr=torch.eye(9)[[1, 1]], edge_weight=torch.ones(2))
 print(model.predict(data).values.shape)
 print("lightning" in sys.modules)
 try:
@@ -234,7 +234,8 @@ def test_units_and_scaling_are_kept(real_data, tmp_path):
 
 def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):
     trained = lanczosnet.load_model(graphs)
-    data, items = original_data(trained, "test")
+    data, parts = original_data(trained)
+    items = parts.test
     asked = []
     plain = type(trained).predict
     monkeypatch.setattr(type(trained), "predict", lambda self, some: asked.append(len(some)) or plain(self, some))
