@@ -36,6 +36,7 @@ MAY_IMPORT = {
         "processes",
         "schemas",
     },
+    "estimators": {"training", "batching", "graphs", "filters", "krylov", "affinity"},
     "experiments": {"training", "models", "graphs", "files", "processes", "schemas"},
     "report": {"files"},
     "cli": {
