@@ -75,6 +75,11 @@ class Architecture:
     def described(self) -> dict[str, Any]:
         return asdict(self)
 
+    def identity(self) -> dict[str, Any]:
+        """What tells runs apart. Those of earlier versions, which may go on, do not name the published form."""
+        options = {key: value for key, value in self.options.items() if (key, value) != ("block", "plain")}
+        return {"name": self.name, "options": options}
+
 
 def architecture_for(
     data: Data | PackedGraphs, task: Task, name: str, options: Mapping[str, Any] | None = None
