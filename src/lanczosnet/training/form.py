@@ -1,7 +1,8 @@
 """Which form a Lanczos network gets where the user names none.
 
-The recipe `paper` has the published form, and so have graph tasks. The recipe `modern` has residual blocks for nodes, but
-for one kind of data: few labels on a graph of few edges, as citation networks are. There the published form is better.
+The recipe `paper` has the published form, and so have graph tasks. The recipe `modern` has residual blocks for nodes,
+but for one kind of data: few labels on a graph of few edges, as citation networks are. There the published form is
+better.
 """
 
 from dataclasses import dataclass
