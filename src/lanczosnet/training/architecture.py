@@ -24,7 +24,7 @@ _PLAIN: dict[str, dict[str, Any]] = {
     "node": {"hidden_channels": 64, "num_layers": 2, "dropout": 0.5},
     "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
 }
-# Of the residual form: as the residual networks of Platonov et al. (2023) have them, but narrower and with fewer blocks,
+# Of the residual form: as the networks of Platonov et al. (2023) have them, but narrower and with fewer blocks,
 # which see as far by several scales.
 _RESIDUAL: dict[str, dict[str, Any]] = {
     "node": {"hidden_channels": 64, "num_layers": 3, "dropout": 0.2},
