@@ -87,6 +87,7 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     recipe = vars(RECIPES[training.recipe][config.task.level])
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
+    options |= {key: value for key, value in architecture.options.items() if key == "block"}  # others follow from it
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
     command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
     command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
@@ -109,7 +110,9 @@ def _quotable(value: Any) -> Any:
 
 def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
     """The options of a network of this kind on this data, and nothing set."""
-    return architecture_for(data, trained.task, trained.config.architecture.name).options
+    architecture = trained.config.architecture
+    form = {key: value for key, value in architecture.options.items() if key == "block"}
+    return architecture_for(data, trained.task, architecture.name, form).options
 
 
 def _epochs(path: Path) -> list[dict[str, Any]]:
