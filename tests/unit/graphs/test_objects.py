@@ -106,7 +106,7 @@ def whole() -> Data:
 
 LAWS = {
     "an integer feature table": (
-        dict(x=torch.ones(4, 3).long()),
+        {"x": torch.ones(4, 3).long()},
         "x has whole numbers in several columns",
     ),
     "features of one axis": ({"x": torch.ones(4)}, r"x has the shape \(4,\), not \[node, feature\]"),
