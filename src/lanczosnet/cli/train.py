@@ -50,6 +50,9 @@ def train(
     folds: Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")] = None,
     fold: Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")] = 1,
+    features: Annotated[
+        str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
+    ] = "auto",
     device: Device = "auto",
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
@@ -96,6 +99,7 @@ def train(
         split_seed=split_seed,
         seed=seed,
         number=division.first,
+        features=features,
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)

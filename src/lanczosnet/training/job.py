@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 from lanczosnet.files import REPORT
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
+from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile, differences
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
@@ -49,6 +50,7 @@ class JobSpec:
     split_seed: int = 0
     seed: int = 0
     number: int | None = None  # of the public split where there are several, or of the fold
+    features: str = "auto"  # row, standardise or none: see `lanczosnet.graphs.features`
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,14 @@ class Job:
     """A spec with its data, everything made of them, and where the outcome goes."""
 
     spec: JobSpec
-    data: Data | PackedGraphs
+    data: Data | PackedGraphs  # with scaled features
     split: Split
     task: Task
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
+    scaling: FeatureScaling | None = None
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -83,6 +86,7 @@ class Job:
             "architecture": self.architecture.described(),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
+            **({"scaling": self.scaling.record()} if self.scaling else {}),
         }
 
     @property
@@ -93,7 +97,8 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(self.found_steps)] if self.found_steps else []
+        scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
+        return scaled + ([str(self.found_steps)] if self.found_steps else [])
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -127,6 +132,7 @@ class Job:
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),
+                **({"scaling": self.scaling.record()} if self.scaling else {}),
             },
             "split": split_record(spec, self.split),
             "training": {
@@ -152,12 +158,14 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
+    scaling = feature_scaling(data, spec.features, parts.train)
+    data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
+    return Job(spec, data, parts, task, chosen, architecture, found_steps=found, scaling=scaling)
 
 
 def run(
@@ -193,6 +201,8 @@ def run_jobs(
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
 ) -> list[Outcome]:
     """Train jobs that differ in their seeds and splits alone; their outputs are written when this returns."""
+    if len({job.scaling for job in jobs}) > 1:  # by their training graphs: they do not share their features
+        return [outcome for place, job in enumerate(jobs) for outcome in run_jobs([job], fabric, _at(place, on_epoch))]
     trials = [job.trial() for job in jobs]
     writes = fabric is None or fabric.is_global_zero
     with ExitStack() as stack:
@@ -208,6 +218,10 @@ def run_jobs(
 
         first = jobs[0]
         return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+
+
+def _at(place: int, on_epoch: Callable[[int, EpochReport], None]) -> Callable[[int, EpochReport], None]:
+    return lambda _, report: on_epoch(place, report)
 
 
 def finished_before(job: Job, resume: bool) -> FitResult | None:
@@ -254,8 +268,9 @@ def _saved_result(job: Job, folder: Path) -> FitResult:
         "architecture": config.architecture.document(),
         "recipe": config.training.settings,
         "seed": config.training.seed,
+        **({"scaling": config.data.scaling.document()} if config.data.scaling else {}),
     }
-    if differences(found, json.loads(json.dumps(job.identity()))):
+    if differences(*(json.loads(json.dumps(described)) for described in (found, job.identity()))):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())
 
