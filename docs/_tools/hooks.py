@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jupytext
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from notebooks import EXAMPLES, NOTEBOOKS, ROOT, notebook
 
-ROOT = Path(__file__).resolve().parents[2]
-GALLERY = ROOT / "build" / "gallery"  # what run_gallery.py left
+GALLERY, COMMANDS = ROOT / "build" / "gallery", ROOT / "build" / "commands"  # of run_gallery.py and commands.py
 OUTSIDE = {"RESULTS.md": "results.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PUBLIC = re.compile(r"^::: lanczosnet\.(\w+)$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
@@ -28,19 +27,28 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, target in OUTSIDE.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=text.replace("](docs/", "](")))
-    for path in sorted(GALLERY.iterdir()):
-        files.append(File.generated(config, f"gallery/{path.name}", content=path.read_bytes()))
-        if path.suffix == ".py":
-            notebook = jupytext.writes(jupytext.read(path), fmt="ipynb")
-            files.append(File.generated(config, f"gallery/{path.stem}.ipynb", content=notebook))
+    made = [*sorted(GALLERY.iterdir()), *sorted(COMMANDS.glob("*.md")), *map(checked_notebook, EXAMPLES.glob("*.py"))]
+    for path in made:
+        folder = "commands" if path.parent == COMMANDS else "gallery"
+        files.append(File.generated(config, f"{folder}/{path.name}", content=path.read_bytes()))
     files.append(File.generated(config, "gallery/index.md", content=gallery_index()))
     return files
+
+
+def checked_notebook(example: Path) -> Path:
+    """The notebook in the repository, if it is that of the example."""
+    path = NOTEBOOKS / f"{example.stem}.ipynb"
+    if not path.is_file() or path.read_text(encoding="utf-8") != notebook(example):
+        raise PluginError(f"{path} is out of date: run `make notebooks`")
+    return path
 
 
 def gallery_index() -> str:
     """Every example with its figure."""
     cards = [_card(page) for page in sorted(GALLERY.glob("*.md"))]
-    about = "Short examples. Each is run when these pages are built, and comes as a script and as a notebook."
+    about = (
+        "Short examples, run when these pages are built. Each is a script and a notebook, for Colab and Binder, too."
+    )
     return "\n\n".join(["# Gallery", about, '<div class="grid cards" markdown>', *cards, "</div>"])
 
 

@@ -16,6 +16,7 @@ from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
 from lanczosnet.cli.evaluate import evaluate
 from lanczosnet.cli.options import in_options
+from lanczosnet.cli.pages import page_of
 from lanczosnet.cli.predict import predict
 from lanczosnet.cli.report import report
 from lanczosnet.cli.spectrum import spectrum
@@ -26,13 +27,14 @@ from lanczosnet.cli.train import train
 app = typer.Typer(
     name="lanczosnet",
     help="Learning on graphs through their spectrum.",
+    epilog=page_of("VERB").replace("Page", "Page of each verb"),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 for verb in (demo, train, evaluate, predict, report, table, spectrum, embed, doctor):
-    app.command()(verb)
-app.add_typer(data.app, name="data")
+    app.command(epilog=page_of(verb.__name__))(verb)
+app.add_typer(data.app, name="data", epilog=page_of("data"))
 
 
 def _print_version(wanted: bool) -> None:

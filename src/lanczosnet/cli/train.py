@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet.cli.config_file import Config, SaveConfig, merged
+from lanczosnet.cli.config_file import save_config as write_config
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def train(
+    ctx: typer.Context,
     source: Source,
+    config: Config = None,
+    save_config: SaveConfig = None,
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
@@ -79,6 +84,8 @@ def train(
     lanczosnet train chameleon-filtered --mask all
 
     lanczosnet train molecules.csv --folds 5
+
+    lanczosnet train --config run.toml --seed 1
     """
     from lanczosnet.graphs.catalogue import check_exists
 
@@ -92,8 +99,8 @@ def train(
         source=source,
         model=model,
         recipe=recipe,
-        settings=read_settings(settings),
-        data_options=read_settings(data_settings),
+        settings=merged(ctx, "settings", read_settings(settings)),
+        data_options=merged(ctx, "data", read_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
@@ -108,6 +115,8 @@ def train(
     check_device(device)
     check_available(device, precision)
     job = prepare(spec, data_dir)
+    if save_config:
+        write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)
     for note in job.notes:
         typer.echo(note, err=True)

@@ -54,8 +54,8 @@ def feature_scaling(data: Data | PackedGraphs, choice: str, train: Tensor) -> Fe
     """What the choice comes to for these data; None leaves the features as they are.
 
     "auto" divides the rows of word counts by their sums: whole numbers, none negative, at least half of them zero, some
-    above one. It standardises dense features with values above ten. All others stay as they are. Statistics are those of the nodes of one graph, which are all known while it
-    trains, or of the training graphs.
+    above one. It standardises dense features with values above ten. All others stay as they are. Statistics are those
+    of the nodes of one graph, which are all known while it trains, or of the training graphs.
     """
     if choice not in CHOICES:
         raise DataError(f"features must be one of {', '.join(CHOICES)}, but is {choice!r}")

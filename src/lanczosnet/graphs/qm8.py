@@ -10,7 +10,8 @@ from lanczosnet.graphs.cache import read_cache, read_if
 from lanczosnet.graphs.directory import search_path, writable_directory
 from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecules import cached_molecules, packed_molecules
+from lanczosnet.graphs.molecule_arrays import packed_molecules
+from lanczosnet.graphs.molecules import cached_molecules
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.schemas.packed_molecules import OriginRecord
 

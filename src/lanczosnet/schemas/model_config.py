@@ -6,6 +6,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from lanczosnet.schemas.featurizer import FeaturizerRecord
 from lanczosnet.schemas.limits import check_limit, check_options
 from lanczosnet.schemas.record import (
     Count,
@@ -19,6 +20,7 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     Share,
+    check_distinct,
     checked,
     field,
     parsed,
@@ -124,6 +126,7 @@ class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag=
     inputs: ClassVar[str] = "smiles"
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
+    featurizer: FeaturizerRecord | None = None  # None for the paper's input
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
@@ -250,8 +253,3 @@ def check_document(document: Document, path: Path) -> None:
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:
     if len(values) != len(others):
         raise ValueError(f"{name} must have one value per {what} ({len(others)}), but has {len(values)}")
-
-
-def check_distinct(name: str, values: tuple[Any, ...]) -> None:
-    if len(set(values)) != len(values):
-        raise ValueError(f"{name} must be distinct, but some stand twice")

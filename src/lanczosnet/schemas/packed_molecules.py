@@ -5,7 +5,8 @@
 | `atoms` | `[atom]` | atomic numbers |
 | `atom_ptr` | `[molecule + 1]` | where each molecule's atoms begin, and their end |
 | `bonds` | `[bond, end]` | both directions of every bond, atoms numbered within their molecule |
-| `types` | `[bond]` | bits |
+| `types` | `[bond]` | bits; of 16 with more than 8 types |
+| `codes`, `mass` | `[atom, category]`, `[atom]` | numbers of categories, and masses, where the featuriser has any |
 | `bond_ptr` | `[molecule + 1]` | where each molecule's bonds begin, and their end |
 | `y` | `[molecule, target]` | numbers, or numbers of classes; NaN where unknown |
 | `rows`, `scaffold` | `[molecule]` | row of the CSV; number of the scaffold |
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from lanczosnet.schemas.featurizer import FeaturizerRecord
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.model_config import check_length
 from lanczosnet.schemas.record import (
@@ -28,6 +30,7 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     checked,
+    field,
     parsed,
     shown,
     up_to_date,
@@ -62,6 +65,8 @@ class OriginRecord(Record, frozen=True, kw_only=True):
     classes: tuple[tuple[str, ...], ...]
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     skipped: tuple[tuple[Positive, str], ...]
+    featurizer: FeaturizerRecord | None = None  # None for the paper's input
+    unknown: dict[str, Positive] = field(default_factory=dict)  # how many atoms have an unknown category, by its name
 
     def __post_init__(self) -> None:
         if self.task == "regression" and self.classes:
@@ -94,10 +99,19 @@ def origin_record(document: Document, path: Path) -> OriginRecord:
 
 def check_arrays(arrays: Arrays, origin: OriginRecord, path: Path) -> None:
     """An error that names the first array that breaks a law."""
-    for name in sorted(arrays.keys() | TYPES.keys()):
-        _check_type(arrays.get(name), *TYPES.get(name, ("", 0)), name, path)
+    types = TYPES | _types_of(origin.featurizer)
+    for name in sorted(arrays.keys() | types.keys()):
+        _check_type(arrays.get(name), *types.get(name, ("", 0)), name, path)
     for name, problem in _broken(arrays, origin):
         raise FileError(problem, file=path, field=name, remedy=REMEDY)
+
+
+def _types_of(featurizer: FeaturizerRecord | None) -> dict[str, tuple[str, int]]:
+    """Where they differ from those of the paper's input."""
+    if featurizer is None:
+        return {}
+    described: dict[str, tuple[str, int]] = {"codes": ("uint8", 2), "mass": ("float32", 1)} if featurizer.atoms else {}
+    return described | ({"types": ("uint16", 1)} if len(featurizer.bonds) > 8 else {})
 
 
 def _check_type(array: np.ndarray | None, dtype: str, axes: int, name: str, path: Path) -> None:
@@ -114,6 +128,7 @@ def _broken(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str]]:
     problems = [(name, _pointer_fault(arrays[name], len(held), count)) for name, held in pointers.items()]
     problems += [(name, _length_fault(arrays[name], count)) for name in ("rows", "scaffold")]
     problems += [("types", _length_fault(arrays["types"], len(arrays["bonds"])))]
+    problems += [(key, _length_fault(arrays[key], len(arrays["atoms"]))) for key in ("codes", "mass") if key in arrays]
     found = [(name, problem) for name, problem in problems if problem]
     return found or [(name, problem) for name, problem in _content_faults(arrays, origin) if problem]
 
@@ -143,6 +158,12 @@ def _content_faults(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str
         "rows": (bool((arrays["rows"] > 0).all()), "expected numbers from 1 on"),
         "scaffold": (bool((arrays["scaffold"] >= 0).all()), "expected numbers from 0 on"),
     }
+    if origin.featurizer is not None and origin.featurizer.atoms:
+        most_codes = np.array([len(known) for known in origin.featurizer.atoms.values()])
+        codes, mass = arrays["codes"], arrays["mass"]
+        is_known = codes.shape[1] == len(most_codes) and bool((codes <= most_codes).all())
+        laws["codes"] = (is_known, "expected numbers of the featuriser's categories")
+        laws["mass"] = (bool((np.isfinite(mass) & (mass >= 0)).all()), "expected masses")
     problems = [(name, "" if holds else problem) for name, (holds, problem) in laws.items()]
     return [*problems, ("y", _target_fault(arrays["y"], origin)), ("smiles", _text_fault(arrays))]
 

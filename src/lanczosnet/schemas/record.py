@@ -174,3 +174,8 @@ def _told(message: str) -> tuple[str, str]:
 
 def _kinds_of(text: str) -> str:
     return " or ".join(_KINDS.get(part.strip(), part.strip()) for part in text.split("|"))
+
+
+def check_distinct(name: str, values: tuple[Any, ...]) -> None:
+    if len(set(values)) != len(values):
+        raise ValueError(f"{name} must be distinct, but some stand twice")

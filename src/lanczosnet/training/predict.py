@@ -17,6 +17,7 @@ from lanczosnet.graphs.features import FeatureScaling
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.notebook import predictions_html
 from lanczosnet.training.tasks import Classification, Task
 
 
@@ -32,9 +33,12 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self, most: int | None = None) -> list[dict[str, Any]]:
         """Values by target name, classes by their names and with their probability, and the error."""
-        return [self._row(i) for i in range(len(self))]
+        return [self._row(i) for i in range(len(self))[:most]]
+
+    def _repr_html_(self) -> str:
+        return predictions_html(self)
 
     def _row(self, i: int) -> dict[str, Any]:
         row: dict[str, Any] = {}
@@ -117,13 +121,16 @@ def _bare(data: Data) -> Data:
 def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
+    from lanczosnet.graphs.smiles import Molecule, read_smiles
 
-    if data.edge_types != EDGE_TYPES:
+    featurizer = recorded_featurizer(data.featurizer)
+    if data.edge_types != featurizer.bonds:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles)]
+    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]
-    return [_molecule_graph(result, len(EDGE_TYPES)) for result in results if isinstance(result, Molecule)], errors
+    found = [result for result in results if isinstance(result, Molecule)]
+    return molecule_graphs(concatenated(found), featurizer) if found else [], errors
 
 
 def _known_atoms(result: Any, known: set[int]) -> Any:
@@ -131,17 +138,6 @@ def _known_atoms(result: Any, known: set[int]) -> Any:
         return result
     unknown = sorted(set(result.atoms.tolist()) - known)
     return f"the training data had no atom of atomic number {unknown[0]}" if unknown else result
-
-
-def _molecule_graph(molecule: Any, num_edge_types: int) -> Data:
-    kinds = np.unpackbits(molecule.types[:, None], axis=1, count=num_edge_types, bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    return Data(
-        x=torch.from_numpy(molecule.atoms).long(),
-        edge_index=torch.from_numpy(molecule.bonds).long().t().contiguous(),
-        edge_attr=edge_attr,
-        edge_weight=edge_attr.sum(1),
-    )
 
 
 def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:

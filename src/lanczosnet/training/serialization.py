@@ -17,10 +17,12 @@ import lanczosnet
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
+from lanczosnet.training.notebook import model_html, model_line
 from lanczosnet.training.predict import Predictions, predict, scaling_of
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
@@ -28,7 +30,7 @@ from lanczosnet.training.weights import check_weights
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainedModel:
     """A network with its weights, the task it learnt, and `config`, everything else that is known about it.
 
@@ -39,6 +41,12 @@ class TrainedModel:
     network: nn.Module
     task: Task
     config: ModelConfig
+
+    def __repr__(self) -> str:
+        return model_line(self)
+
+    def _repr_html_(self) -> str:
+        return model_html(self)
 
     def inputs(self, graph: Data) -> Data:
         """The graph with features as the network wants them."""
@@ -153,7 +161,9 @@ def data_description(data: Data | PackedGraphs) -> dict[str, Any]:
     if isinstance(data, PackedGraphs):
         if "atom_types" not in data.about:
             return {"name": data.name, "inputs": "graphs"}
-        known = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
+        known: dict[str, Any] = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
+        if data.featurizer != PAPER:  # which models of earlier versions do not name
+            known["featurizer"] = data.featurizer.described()
         return {"name": data.name, "inputs": "smiles", **known}
     if "neighbours" not in data:
         return {"name": data.name, "inputs": "graph"}
