@@ -8,7 +8,7 @@ import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,13 @@ from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.smiles import Molecule, read_smiles
 from lanczosnet.processes import called_for, interrupts_ignored, num_cores
+from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
+from lanczosnet.schemas.record import shown
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
-READING = 2  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
+READING = 3  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
 MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
 
 
@@ -203,19 +205,27 @@ class _Table:
     records: list[list[str]]
 
     def column(self, name: str, option: str) -> list[str]:
-        if name not in self.header:
+        if name not in self._positions:
             raise no_such_column(self.path, name, self.header, option)
-        first, *others = [position for position, column in enumerate(self.header) if column == name]
+        first, *others = self._positions[name]
         for other in others:
             self._check_equal(name, first, other)
         return [record[first] for record in self.records]
+
+    @cached_property
+    def _positions(self) -> dict[str, list[int]]:
+        """Where the columns of each name stand."""
+        positions: dict[str, list[int]] = {}
+        for position, name in enumerate(self.header):
+            positions.setdefault(name, []).append(position)
+        return positions
 
     def _check_equal(self, name: str, first: int, other: int) -> None:
         """Columns of one name must hold the same, as the four that MoleculeNet's QM8 repeats do."""
         for row, record in zip(self.rows, self.records, strict=True):
             if record[first] != record[other]:
                 raise DataError(
-                    f"two columns are named {name!r} and differ: {record[first]!r} and {record[other]!r}",
+                    f"two columns are named {shown(name)} and differ: {record[first]!r:.60} and {record[other]!r:.60}",
                     file=self.path,
                     row=row,
                     remedy="Give each column a name of its own",
@@ -228,6 +238,7 @@ def _read_csv(path: Path) -> _Table:
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
     check_separator(path, header)
+    check_limit("COLUMNS", len(header), f"{path}: columns")
     if not found:
         raise DataError("the file has no rows", file=path, remedy="It needs a header and one row per molecule")
     for row, record in found:
@@ -246,7 +257,7 @@ def _targets(table: _Table, names: list[str], task: str) -> tuple[np.ndarray, li
     columns = [table.column(name, "targets") for name in names]
     if task == "regression":
         return np.stack([_numbers(table, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
-    coded = [_classes(cells) for cells in columns]
+    coded = [_classes(table.path, name, cells) for name, cells in zip(names, columns, strict=True)]
     return np.stack([codes for codes, _ in coded], axis=1), [classes for _, classes in coded]
 
 
@@ -264,7 +275,7 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise DataError(
-            f"{name} is {cell!r}, which is not a number",
+            f"{name:.60} is {shown(cell)}, which is not a number",
             file=path,
             row=row,
             remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
@@ -272,7 +283,7 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
         )
     if abs(number) > LARGEST:
         raise DataError(
-            f"{name} is {cell!r}, which is too large",
+            f"{name:.60} is {shown(cell)}, which is too large",
             file=path,
             row=row,
             remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm",
@@ -280,9 +291,10 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
     return number
 
 
-def _classes(cells: list[str]) -> tuple[np.ndarray, list[str]]:
+def _classes(path: Path, name: str, cells: list[str]) -> tuple[np.ndarray, list[str]]:
     known = [cell.strip() for cell in cells]
     classes = sorted({cell for cell in known if cell.lower() not in MISSING}, key=_class_order)
+    check_limit("CLASSES", len(classes), f"{path}: classes of {shown(name)}")
     code = {name: i for i, name in enumerate(classes)}
     return np.array([code.get(cell, math.nan) for cell in known], dtype=np.float32), classes
 
