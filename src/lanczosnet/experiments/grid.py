@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from lanczosnet.experiments.hyperparameters.row import published_form
 from lanczosnet.training.recipes import Recipe
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Run:
             source=cell.dataset,
             model=cell.model,
             recipe=cell.recipe,
-            settings={**cell.settings, **cell.options},
+            settings={**published_form(cell.model), **cell.settings, **cell.options},
             data_options=dict(cell.data_options),
             split=cell.split,
             fraction=cell.fraction,

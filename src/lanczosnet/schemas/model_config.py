@@ -27,7 +27,7 @@ from lanczosnet.schemas.record import (
     up_to_date,
 )
 
-FORMAT = 1
+FORMAT = 2  # 2: the networks' own form is the residual one
 REMEDY = "Copy the whole model directory again, or train again"
 
 Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
@@ -241,8 +241,18 @@ class ModelConfig(Record, frozen=True, kw_only=True):
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
     """The configuration in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY)
+    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _of_published_form})
     return checked(document, ModelConfig, path, REMEDY)
+
+
+def _of_published_form(document: Document) -> Document:
+    """Format 1: a network that does not say how its convolutions follow one another has the published form."""
+    architecture = document.get("architecture")
+    if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
+        options = architecture.get("options")
+        if isinstance(options, dict):
+            options.setdefault("block", "plain")
+    return document | {"format": 2}
 
 
 def check_document(document: Document, path: Path) -> None:

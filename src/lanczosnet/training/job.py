@@ -20,6 +20,7 @@ from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.metrics_file import MetricsFile
 from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
@@ -73,6 +74,7 @@ class Job:
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
+    form: Form | None = None  # where none was given
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
     scaling: FeatureScaling | None = None
 
@@ -82,7 +84,7 @@ class Job:
             "split": self.split.hash,
             "targets": fingerprint(self.data),
             "inputs": input_fingerprint(self.data),
-            "architecture": self.architecture.described(),
+            "architecture": self.architecture.identity(),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
             **({"scaling": self.scaling.record()} if self.scaling else {}),
@@ -97,7 +99,7 @@ class Job:
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
         scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
-        return scaled + ([str(self.found_steps)] if self.found_steps else [])
+        return scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -163,9 +165,11 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
+    form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
+    options = options if form is None else {"block": form.block, **options}
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, found_steps=found, scaling=scaling)
+    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found, scaling=scaling)
 
 
 def run(

@@ -88,6 +88,7 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     recipe = vars(RECIPES[training.recipe][config.task.level])
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
+    options |= {key: value for key, value in architecture.options.items() if key == "block"}  # others follow from it
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
     command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
     features = about.scaling.kind if about.scaling else NONE
@@ -113,7 +114,9 @@ def _quotable(value: Any) -> Any:
 def _defaults(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
     """The options of a network of this kind on this data, and how its features are scaled, with nothing set."""
     scaling = feature_scaling(data, AUTO, parts.train)
-    options = architecture_for(data, trained.task, trained.config.architecture.name).options
+    architecture = trained.config.architecture
+    form = {key: value for key, value in architecture.options.items() if key == "block"}
+    options = architecture_for(data, trained.task, architecture.name, form).options
     return options | {"features": scaling.kind if scaling else NONE}
 
 
