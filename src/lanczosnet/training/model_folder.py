@@ -86,7 +86,8 @@ def _saved_result(job: "Job", folder: Path) -> FitResult:
         "architecture": Architecture(**config.architecture.document()).identity(),
         "recipe": config.training.settings,
         "seed": config.training.seed,
+        **({"scaling": config.data.scaling.document()} if config.data.scaling else {}),
     }
-    if differences(found, json.loads(json.dumps(job.identity()))):
+    if differences(*(json.loads(json.dumps(described)) for described in (found, job.identity()))):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())
