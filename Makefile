@@ -60,9 +60,10 @@ campaign: $(READY) ## attack the package with hostile files, kills and faults, h
 	PYTHONPATH=tests $(BIN)/python -W ignore -m campaign $(CAMPAIGN)
 
 docs: $(READY) $(DOCS_READY) ## run the gallery and build the documentation site into site/
-	rm -rf build/gallery build/commands
+	rm -rf build/gallery build/commands build/diagrams
 	$(BIN)/python docs/_tools/run_gallery.py build/gallery
 	$(BIN)/python docs/_tools/commands.py build/commands
+	$(BIN)/python docs/_tools/diagrams.py build/diagrams
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
 
 notebooks: $(DOCS_READY) ## write the examples of the gallery as notebooks, for Colab and Binder

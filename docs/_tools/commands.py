@@ -25,7 +25,7 @@ GUIDES = {
     "data": {"Data": "data.md"},
 }
 EXAMPLE = re.compile(r"^lanczosnet .+$(?:\n\nlanczosnet .+$)*", re.MULTILINE)
-PAGE = re.compile(r"^\S*Page: \S+\n*", re.MULTILINE)  # that `--help` points to: this one
+PAGE = re.compile(r"^Page(?: of each verb)?: \S+\n*", re.MULTILINE)  # that `--help` points to: this one
 
 
 def reference() -> str:
@@ -39,7 +39,8 @@ def pages(text: str) -> dict[str, str]:
     intro, *verbs = re.split(r"^## `lanczosnet (\w+)`\n", text, flags=re.MULTILINE)
     found = {name: page(name, body) for name, body in zip(verbs[::2], verbs[1::2], strict=True)}
     rows = "\n".join(f"| [`{name}`]({name}.md) | {summary(body)} |" for name, body in found.items())
-    head = intro.partition("**Commands**")[0].replace("# `lanczosnet`", "# The command line", 1)
+    head = PAGE.sub("", intro.partition("**Commands**")[0]).replace("# `lanczosnet`", "# The command line", 1)
+    head = head.replace("$ lanczosnet", "lanczosnet")
     return found | {"index": f"{head.strip()}\n\n| verb | |\n|---|---|\n{rows}\n"}
 
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lanczosnet.graphs.featurizer import PAPER, Featurizer, featurizer_from
 from lanczosnet.graphs.packed import PackedGraphs
@@ -95,6 +96,28 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
         }
     )
     return graphs
+
+
+def elements(x: Tensor, featurizer: Featurizer) -> Tensor | None:
+    """The atomic numbers in a network's input, 0 for all that it does not tell apart; None if it has none."""
+    if not featurizer.atoms:
+        return x if x.dim() == 1 and not x.is_floating_point() else None
+    names = list(featurizer.atoms)
+    if "element" not in names or x.dim() != 2 or x.shape[1] != featurizer.num_features:
+        return None
+    begin = sum(len(featurizer.atoms[name]) + 1 for name in names[: names.index("element")])
+    known = _elements_of(featurizer)
+    return torch.tensor([*known, 0])[x[:, begin : begin + len(known) + 1].argmax(1)]
+
+
+def seen_elements(atom_types: Sequence[int], featurizer: Featurizer) -> Tensor:
+    """Those of the training data, as `elements` names them."""
+    known = _elements_of(featurizer)
+    return torch.tensor([number if not known or number in known else 0 for number in atom_types])
+
+
+def _elements_of(featurizer: Featurizer) -> tuple[int, ...]:
+    return tuple(int(number) for number in featurizer.atoms.get("element", ()))
 
 
 def recorded_featurizer(record: FeaturizerRecord | None) -> Featurizer:

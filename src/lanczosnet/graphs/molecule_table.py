@@ -6,6 +6,7 @@ import io
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from lanczosnet._extras import MissingExtraError, require
 from lanczosnet.graphs.columns import no_such_column, stream_rows
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.schemas.limits import LimitError, check_limit, limit
+from lanczosnet.schemas.record import shown
 
 SEPARATORS = (",", ";", "\t", "|")
 HEAD = 1_000_000  # bytes of a file that are looked at
@@ -31,12 +33,20 @@ class MoleculeTable:
     decimal_comma: bool = False  # as spreadsheets write numbers where semicolons separate cells
 
     def column(self, name: str, option: str) -> list[str]:
-        if name not in self.header:
+        if name not in self._positions:
             raise no_such_column(self.path, name, self.header, option)
-        first, *others = [position for position, column in enumerate(self.header) if column == name]
+        first, *others = self._positions[name]
         for other in others:
             self._check_equal(name, first, other)
         return [record[first] for record in self.records]
+
+    @cached_property
+    def _positions(self) -> dict[str, list[int]]:
+        """Where the columns of each name stand."""
+        positions: dict[str, list[int]] = {}
+        for position, name in enumerate(self.header):
+            positions.setdefault(name, []).append(position)
+        return positions
 
     def number(self, cell: str) -> float:
         """A ValueError where it is none."""
@@ -47,7 +57,7 @@ class MoleculeTable:
         for row, record in zip(self.rows, self.records, strict=True):
             if record[first] != record[other]:
                 raise DataError(
-                    f"two columns are named {name!r} and differ: {record[first]!r} and {record[other]!r}",
+                    f"two columns are named {shown(name)} and differ: {record[first]!r:.60} and {record[other]!r:.60}",
                     file=self.path,
                     row=row,
                     remedy="Give each column a name of its own",
@@ -99,6 +109,7 @@ def _delimited(path: Path) -> MoleculeTable:
         (_, header), *found = list(stream_rows(io.StringIO(text, newline=""), separator)) or [(1, [])]
     except csv.Error as error:
         raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
+    check_limit("COLUMNS", len(header), f"{path}: columns")
     for row, record in found:
         if len(record) != len(header):
             raise DataError(

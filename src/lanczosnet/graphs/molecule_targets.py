@@ -8,6 +8,8 @@ from lanczosnet.graphs.columns import LARGEST
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.molecule_columns import MISSING
 from lanczosnet.graphs.molecule_table import MoleculeTable
+from lanczosnet.schemas.limits import check_limit
+from lanczosnet.schemas.record import shown
 
 
 def read_targets(table: MoleculeTable, names: list[str], task: str) -> tuple[np.ndarray, list[list[str]]]:
@@ -15,7 +17,7 @@ def read_targets(table: MoleculeTable, names: list[str], task: str) -> tuple[np.
     columns = [table.column(name, "targets") for name in names]
     if task == "regression":
         return np.stack([_numbers(table, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
-    coded = [_classes(cells) for cells in columns]
+    coded = [_classes(table, name, cells) for name, cells in zip(names, columns, strict=True)]
     return np.stack([codes for codes, _ in coded], axis=1), [classes for _, classes in coded]
 
 
@@ -33,7 +35,7 @@ def _number_of(table: MoleculeTable, name: str, row: int, cell: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise DataError(
-            f"{name} is {cell!r}, which is not a number",
+            f"{name:.60} is {shown(cell)}, which is not a number",
             file=table.path,
             row=row,
             remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
@@ -41,7 +43,7 @@ def _number_of(table: MoleculeTable, name: str, row: int, cell: str) -> float:
         )
     if abs(number) > LARGEST:
         raise DataError(
-            f"{name} is {cell!r}, which is too large",
+            f"{name:.60} is {shown(cell)}, which is too large",
             file=table.path,
             row=row,
             remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm",
@@ -49,10 +51,11 @@ def _number_of(table: MoleculeTable, name: str, row: int, cell: str) -> float:
     return number
 
 
-def _classes(cells: list[str]) -> tuple[np.ndarray, list[str]]:
+def _classes(table: MoleculeTable, name: str, cells: list[str]) -> tuple[np.ndarray, list[str]]:
     known = [cell.strip() for cell in cells]
     classes = sorted({cell for cell in known if cell.lower() not in MISSING}, key=_class_order)
-    code = {name: i for i, name in enumerate(classes)}
+    check_limit("CLASSES", len(classes), f"{table.path}: classes of {shown(name)}")
+    code = {known: i for i, known in enumerate(classes)}
     return np.array([code.get(cell, math.nan) for cell in known], dtype=np.float32), classes
 
 

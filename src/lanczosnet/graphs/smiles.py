@@ -7,6 +7,8 @@ import numpy as np
 
 from lanczosnet._extras import require
 from lanczosnet.graphs.featurizer import PAPER, PAPER_BONDS, Featurizer
+from lanczosnet.schemas.limits import limit, too_many
+from lanczosnet.schemas.record import shown
 
 EDGE_TYPES = PAPER_BONDS
 
@@ -40,16 +42,28 @@ def read_smiles(smiles: Sequence[str], featurizer: Featurizer = PAPER) -> list[M
 
 
 def _read(chem: Any, parser: Any, text: str, featurizer: Featurizer) -> Molecule | str:
-    if not text.strip():
-        return "the SMILES is empty"
+    text = text.strip()
+    if problem := _fault(text):
+        return problem
     molecule = chem.MolFromSmiles(text, parser)
     if molecule is None:
-        return f"RDKit cannot parse {text!r}{_reason(chem, text)}"
+        return f"RDKit cannot parse {shown(text)}{_reason(chem, text)}"
     if featurizer.largest_fragment:
         molecule = _largest_fragment(chem, molecule)
     if not molecule.GetNumAtoms():
-        return f"{text!r} has no atoms"
+        return f"{shown(text)} has no atoms"
     return _molecule(chem, chem.AddHs(molecule) if featurizer.explicit_hydrogens else molecule, featurizer)
+
+
+def _fault(text: str) -> str:
+    """Why RDKit is not asked. It would take what stands before white space for the whole."""
+    if not text:
+        return "the SMILES is empty"
+    if text.split() != [text]:
+        return f"the SMILES {shown(text)} has white space in it"
+    if len(text) > limit("SMILES"):
+        return too_many("SMILES", len(text))
+    return ""
 
 
 def _reason(chem: Any, text: str) -> str:

@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,32 @@ def test_an_edge_list_and_a_table_become_a_graph(write):
     assert data.y.tolist() == [1, 0, 1, -1]
     assert data.labelled.tolist() == [True, True, True, False]
     assert (data.classes, data.name) == (["blue", "red"], "nodes")
+
+
+@pytest.mark.parametrize("name", ["label", "a", "error"])
+def test_two_columns_of_one_name_are_refused(write, name):
+    header = ["id", "a", "label", name]
+    text = "\n".join([",".join(header), *(f"{i},{i},{i % 2},{i % 2}" for i in range(12))])
+    with pytest.raises(DataError, match=f"two columns are named '{name}'") if name != "error" else nullcontext():
+        load(write("nodes.csv", text), k=2)
+
+
+def test_many_columns_are_read_in_linear_time_and_limited(write, monkeypatch):
+    text = "\n".join([",".join(f"c{i}" for i in range(20_000)), *[",".join(["1"] * 20_000)] * 4])
+    path = write("nodes.csv", text)
+    assert load(path, k=2).x.shape == (4, 20_000)
+    monkeypatch.setenv("LANCZOSNET_MAX_COLUMNS", "1e4")
+    with pytest.raises(ValueError, match=r"columns: 20,000 is more than the limit of 10,000.*LANCZOSNET_MAX_COLUMNS"):
+        load(path, k=2)
+
+
+def test_a_feature_that_is_too_large_and_a_huge_cell_are_refused(write):
+    with pytest.raises(DataError, match=r"row 2: a is '1e\+38', which is too large"):
+        load(write("nodes.csv", "id,a\n0,1e38\n1,2\n2,3\n"), k=1)
+    with pytest.raises(ValueError, match=r"a cell after row 1: this is more than the limit.*LANCZOSNET_MAX_CELL"):
+        load(write("more.csv", f"id,a\n0,{'1' * 100_001}\n1,2\n2,3\n"), k=1)
+    with pytest.raises(ValueError, match=r"label.*10,001 .*LANCZOSNET_MAX_CLASSES"):
+        load(write("classes.csv", "a,label\n" + "".join(f"{i},{i}\n" for i in range(10_001))), k=1)
 
 
 def test_parquet_and_npz_tables_give_the_same_graph(write, tmp_path):
@@ -209,7 +237,10 @@ def test_other_files_are_answered(write, tmp_path):
         ({"z": np.ones(3)}, "no array x, only z"),
         ({"x": np.ones((3, 1)), "y": np.ones(2)}, "x has 3 rows, y has 2"),
         ({"x": np.ones((3, 1)), "edge_index": np.ones((3, 2), int)}, r"no array edge_index of shape \[2, edges\]"),
-        ({"x": np.array([{}], dtype=object)}, "cannot be read"),
+        ({"x": np.array([{}], dtype=object)}, "the array 'x.npy' holds object, not numbers"),
+        ({"x": np.ones((3, 1), complex)}, "the array 'x.npy' holds complex128, not numbers"),
+        ({"x": np.ones((3, 0))}, r"x has the shape \(3, 0\), and no values"),
+        ({"x": np.ones((3, 1)), "edge_index": np.ones((2, 3), bool)}, "no array edge_index"),
     ],
 )
 def test_a_bad_npz_is_named(tmp_path, arrays, message):
@@ -253,6 +284,16 @@ def test_an_edge_without_an_end_is_refused(tmp_path):
     (tmp_path / "e.csv").write_text("source,target\n1,2\n3,\n")
     with pytest.raises(DataError, match=r"row 3: the edge leads to node 'nan', which does not exist"):
         load(tmp_path / "n.csv", edges=tmp_path / "e.csv")
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((1000, 1000)))
+    assert load(tmp_path / "bomb.npz", k=1).x.shape == (1000, 1000)
+    monkeypatch.setenv("LANCZOSNET_MAX_BYTES", "1e6")
+    with pytest.raises(ValueError, match=r"bomb\.npz: bytes when it is decompressed: 8,000,128 .*LANCZOSNET_MAX_BYTES"):
+        load(tmp_path / "bomb.npz", k=1)
+    np.savez(tmp_path / "large.npz", x=np.zeros((1000, 1000)))  # what is large itself is as its owner wanted
+    load(tmp_path / "large.npz", k=1)
 
 
 @pytest.mark.parametrize("weight", [[1.0], [1.0, float("nan")], [[1.0], [2.0]]], ids=str)
