@@ -44,7 +44,6 @@ OPTION_OF = {
     "smiles='...'": "--smiles-column NAME",
     "task='regression'": "--task regression",
     "task='classification'": "--task classification",
-    "skip_invalid=True": "--data-set skip_invalid=true",
     "resume=True": "--resume",
     "overwrite=True": "--overwrite",
     "another folder": "another folder with --out",
