@@ -20,6 +20,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts
+from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 
 if TYPE_CHECKING:
@@ -62,7 +63,10 @@ def train(
     lanczosnet train cora --recipe paper --set epochs=100 --set hidden_channels=32
 
     lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
+
+    torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
     """
+    from lanczosnet.backends.processes import leave
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
@@ -96,10 +100,13 @@ def train(
             _train_seeds(job, seeds, folder, as_json, **options)
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic)
+            is_shared = shows_shares(fabric, job.data)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)
-                leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+                if not is_shared:  # no process has the whole graph for the page
+                    leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+            leave()
 
 
 def _trained(
