@@ -7,7 +7,7 @@ DOCS_VENV ?= .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser quick matrix lint format bench campaign docs clean
+.PHONY: help setup demo test browser quick matrix lint format bench campaign docs notebooks clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -60,9 +60,14 @@ campaign: $(READY) ## attack the package with hostile files, kills and faults, h
 	PYTHONPATH=tests $(BIN)/python -W ignore -m campaign $(CAMPAIGN)
 
 docs: $(READY) $(DOCS_READY) ## run the gallery and build the documentation site into site/
-	rm -rf build/gallery
+	rm -rf build/gallery build/commands build/diagrams
 	$(BIN)/python docs/_tools/run_gallery.py build/gallery
+	$(BIN)/python docs/_tools/commands.py build/commands
+	$(BIN)/python docs/_tools/diagrams.py build/diagrams
 	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict
+
+notebooks: $(DOCS_READY) ## write the examples of the gallery as notebooks, for Colab and Binder
+	$(DOCS_VENV)/bin/python docs/_tools/notebooks.py
 
 # The tools of the site have versions of their own, and read the package's source without importing it.
 $(DOCS_READY): pyproject.toml constraints-docs.txt

@@ -46,7 +46,7 @@ def found_of(task: dict[str, Any], values: dict[str, Any], *, text: str = "plain
         "predictions": values,
         "filters": [{"layer": 1, "r": r, "scales": [10.0, float("inf")], "f": np.stack([r**10, np.abs(r) >= 1], 1)}],
         "ritz_values": {"values": np.array([1.0, 0.5, -0.25]), "graphs": 1, "is_learned": False},
-        "map": None,
+        "map": {"rows": np.arange(20, 60), "coordinates": r[:20].repeat(4).reshape(40, 2), "total": 40},
         "problems": {},
     }
     return found | more
@@ -73,7 +73,7 @@ def classification(classes: tuple[str, ...] = ("x", "y", "z"), *, target: str = 
     table /= table.sum(1, keepdims=True)
     task = {"kind": "classification", "level": "node", "targets": [target], "classes": [list(classes)]}
     values = _table(y.astype(float), np.ones_like(y, dtype=bool), table.argmax(1)[:, None].astype(float), [table])
-    mapped = {"nodes": np.arange(50), "coordinates": generator.random((50, 2)), "total": 60}
+    mapped = {"rows": np.arange(50), "coordinates": generator.random((50, 2)), "total": 60}
     return found_of(task, values | {"smiles": None}, map=mapped, **options)
 
 

@@ -3,19 +3,21 @@
 import ast
 import posixpath
 import re
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-import jupytext
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from notebooks import EXAMPLES, NOTEBOOKS, ROOT, notebook
 
-ROOT = Path(__file__).resolve().parents[2]
-GALLERY = ROOT / "build" / "gallery"  # what run_gallery.py left
+# What run_gallery.py, commands.py and diagrams.py left.
+GALLERY, COMMANDS, DIAGRAMS = (ROOT / "build" / name for name in ("gallery", "commands", "diagrams"))
 OUTSIDE = {"RESULTS.md": "results.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
-PUBLIC = re.compile(r"^::: lanczosnet\.(\w+)$", re.MULTILINE)
+PUBLIC = re.compile(r"^::: lanczosnet\.([\w.]+)$", re.MULTILINE)
+FLOWCHART = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 # What a browser loads by itself from another server. A link that a reader follows is none of that.
 LOADED = re.compile(
@@ -28,19 +30,28 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, target in OUTSIDE.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=text.replace("](docs/", "](")))
-    for path in sorted(GALLERY.iterdir()):
-        files.append(File.generated(config, f"gallery/{path.name}", content=path.read_bytes()))
-        if path.suffix == ".py":
-            notebook = jupytext.writes(jupytext.read(path), fmt="ipynb")
-            files.append(File.generated(config, f"gallery/{path.stem}.ipynb", content=notebook))
+    made = [path for folder in (GALLERY, COMMANDS, DIAGRAMS) for path in sorted(folder.iterdir())]
+    for path in (*made, *map(checked_notebook, EXAMPLES.glob("*.py"))):
+        folder = "gallery" if path.parent == NOTEBOOKS else path.parent.name
+        files.append(File.generated(config, f"{folder}/{path.name}", content=path.read_bytes()))
     files.append(File.generated(config, "gallery/index.md", content=gallery_index()))
     return files
+
+
+def checked_notebook(example: Path) -> Path:
+    """The notebook in the repository, if it is that of the example."""
+    path = NOTEBOOKS / f"{example.stem}.ipynb"
+    if not path.is_file() or path.read_text(encoding="utf-8") != notebook(example):
+        raise PluginError(f"{path} is out of date: run `make notebooks`")
+    return path
 
 
 def gallery_index() -> str:
     """Every example with its figure."""
     cards = [_card(page) for page in sorted(GALLERY.glob("*.md"))]
-    about = "Short examples. Each is run when these pages are built, and comes as a script and as a notebook."
+    about = (
+        "Short examples, run when these pages are built. Each is a script and a notebook, for Colab and Binder, too."
+    )
     return "\n\n".join(["# Gallery", about, '<div class="grid cards" markdown>', *cards, "</div>"])
 
 
@@ -55,7 +66,16 @@ def _card(page: Path) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     folder = posixpath.dirname(page.file.src_uri)
     markdown = PUBLIC.sub(lambda match: reference(match[1]), markdown)
+    numbers = count()
+    markdown = FLOWCHART.sub(lambda match: _picture(page.file.name, next(numbers), match[1], folder), markdown)
     return LINK.sub(lambda match: _within_site(match, folder), markdown)
+
+
+def _picture(name: str, number: int, flowchart: str, folder: str) -> str:
+    """A flowchart as diagrams.py drew it; its lines say what it shows."""
+    arrows = re.sub(r"\[.*?\]", "", flowchart).replace("-.->", "to").replace("-->", "to").splitlines()[1:]
+    alt = "Flowchart: " + "; ".join(map(str.strip, arrows))
+    return f"![{alt}]({posixpath.relpath(f'diagrams/{name}-{number}.svg', folder or '.')})"
 
 
 def _within_site(match: re.Match[str], folder: str) -> str:
@@ -73,8 +93,9 @@ def reference(name: str) -> str:
     It stands under the path of its definition: `lanczosnet.krylov.lanczos` is a function, and a module as well.
     """
     source = ROOT / "src" / "lanczosnet"
-    if (source / name).is_dir():
-        homes = public_names(source / name / "__init__.py")
+    package = source / name.replace(".", "/")
+    if package.is_dir():
+        homes = public_names(package / "__init__.py")
     else:
         homes = {name: public_names(source / "__init__.py")[name]}
     return "\n\n".join(f'<a id="{name}"></a>\n\n::: {home}' for name, home in homes.items())
@@ -87,7 +108,10 @@ def public_names(init: Path) -> dict[str, str]:
     homes = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
     assignments = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     names = sorted(ast.literal_eval(assignments["__all__"]), key=str.lower)
-    return {name: homes[name] for name in names if name in homes}
+    homes["__version__"] = "lanczosnet.__version__"
+    if missing := [name for name in names if name not in homes]:
+        raise PluginError(f"{init}: it is not known where {', '.join(missing)} is defined")
+    return {name: homes[name] for name in names}
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: Any) -> str:

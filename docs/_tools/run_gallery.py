@@ -16,6 +16,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from notebooks import links
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "gallery"
 
 
@@ -42,6 +44,7 @@ def page(example: Path) -> str:
     namespace = {"__name__": "__main__"}
     parts = [part for cell in content for part in _rendered(cell, namespace, title, example)]
     downloads = f"Download this page as a [script]({example.name}) or a [notebook]({example.stem}.ipynb)."
+    downloads += f" {links(example.stem)}."
     return "\n\n".join([*parts, downloads]) + "\n"
 
 

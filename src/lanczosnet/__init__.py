@@ -8,6 +8,7 @@ from lanczosnet._lazy import lazy_names
 
 if TYPE_CHECKING:
     from lanczosnet.diffusion_maps import DiffusionMap
+    from lanczosnet.estimators import LanczosClassifier, LanczosRegressor
     from lanczosnet.krylov import lanczos
     from lanczosnet.layers import AdaLanczosConv, LanczosConv
     from lanczosnet.models import AdaLanczosNet, LanczosNet
@@ -27,8 +28,10 @@ __all__ = [
     "AdaLanczosNet",
     "AddRitzPairs",
     "DiffusionMap",
+    "LanczosClassifier",
     "LanczosConv",
     "LanczosNet",
+    "LanczosRegressor",
     "__version__",
     "lanczos",
     "load_model",
@@ -42,8 +45,10 @@ __getattr__, __dir__ = lazy_names(
         "AdaLanczosNet": "lanczosnet.models",
         "AddRitzPairs": "lanczosnet.transforms",
         "DiffusionMap": "lanczosnet.diffusion_maps",
+        "LanczosClassifier": "lanczosnet.estimators",
         "LanczosConv": "lanczosnet.layers",
         "LanczosNet": "lanczosnet.models",
+        "LanczosRegressor": "lanczosnet.estimators",
         "lanczos": "lanczosnet.krylov",
         "load_model": "lanczosnet.training.serialization",
     },

@@ -1,9 +1,8 @@
 """The gallery: every example runs by itself, claims what is so, and draws a figure."""
 
-import importlib.util
+import json
 import re
 import runpy
-import sys
 import time
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,8 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 import torch
+
+from site_tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
@@ -29,13 +30,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def builder() -> ModuleType:
     """What the site's build runs the examples with."""
-    spec = importlib.util.spec_from_file_location("run_gallery", ROOT / "docs" / "_tools" / "run_gallery.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return tool("run_gallery")
 
 
 @pytest.mark.slow
@@ -75,6 +70,8 @@ def test_a_page_shows_the_text_the_code_its_output_and_its_figure(workplace: Pat
     )
     assert "![Figure: Title](small.png)" in page
     assert "[notebook](small.ipynb)" in page
+    assert "https://colab.research.google.com/github/" in page
+    assert "https://mybinder.org/v2/gh/" in page
 
 
 def test_a_page_is_not_made_where_an_example_breaks_its_promise(workplace: Path) -> None:
@@ -82,3 +79,18 @@ def test_a_page_is_not_made_where_an_example_breaks_its_promise(workplace: Path)
     example.write_text("# %% [markdown]\n# # Title\n\n# %%\nassert 1 + 1 == 3\n", encoding="utf-8")
     with pytest.raises(AssertionError):
         builder().page(example)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_the_notebook_of_an_example_has_its_cells(example: Path) -> None:
+    found = json.loads((ROOT / "examples" / "notebooks" / f"{example.stem}.ipynb").read_text(encoding="utf-8"))["cells"]
+    install = found.pop(1)
+    assert "".join(install["source"]) == tool("notebooks").INSTALL.strip()
+    shown = [(cell["cell_type"] == "markdown", "".join(cell["source"]).strip()) for cell in found]
+    expected = [(cell.is_text, cell.source.strip()) for cell in builder().cells(example.read_text(encoding="utf-8"))]
+    assert shown == expected, "run `make notebooks`"
+
+
+def test_there_is_no_notebook_without_an_example() -> None:
+    notebooks = {path.stem for path in (ROOT / "examples" / "notebooks").iterdir()}
+    assert notebooks == {example.stem for example in EXAMPLES}

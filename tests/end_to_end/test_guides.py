@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from lanczosnet.backends import ROWS
 from lanczosnet.cli.app import app
+from site_tools import tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "docs" / "index.md", *sorted(ROOT.glob("docs/tutorial/*.md")), *sorted(ROOT.glob("docs/how-to/*.md"))]
@@ -98,16 +99,41 @@ def test_every_block_of_a_guide_is_one_that_the_tests_know() -> None:
 
 
 def test_every_public_name_is_on_a_page_of_the_reference() -> None:
-    listed: dict[str, set[str]] = {}
-    for init in ROOT.glob("src/lanczosnet/*/__init__.py"):
-        names = re.search(r"^__all__ = \[(.*?)\]", init.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        listed[init.parent.name] = set(re.findall(r'"(\w+)"', names[1])) if names else set()
-    del listed["cli"]  # the commands are in the guides
+    source = ROOT / "src" / "lanczosnet"
+    listed = {_module(init, source): _exported(init) for init in sorted(source.rglob("*.py")) if _is_public(init)}
+    del listed["cli"]  # the commands have pages of their own
     pages = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/reference/*.md"))
     shown = set().union(*(names for package, names in listed.items() if f"\n::: lanczosnet.{package}\n" in pages))
     assert shown
     for package, names in listed.items():
         assert names <= shown, f"{package} has public names, but no page in docs/reference"
+
+
+def _is_public(file: Path) -> bool:
+    """Whether its `__all__` is what users may import: of packages, and of modules beside them."""
+    path = file.relative_to(ROOT / "src" / "lanczosnet")
+    is_package, is_module = path.name == "__init__.py", len(path.parts) == 1
+    return (is_package and len(path.parts) > 1) or (is_module and not path.name.startswith("_"))
+
+
+def _module(file: Path, source: Path) -> str:
+    return ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _exported(file: Path) -> set[str]:
+    names = re.search(r"^__all__ = \[(.*?)\]", file.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return set(re.findall(r'"(\w+)"', names[1])) if names else set()
+
+
+def test_every_flowchart_of_a_page_can_be_drawn(tmp_path: Path) -> None:
+    diagrams = tool("diagrams")
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    charts = diagrams.FLOWCHART.findall(page)
+    assert len(charts) == page.count("```mermaid") == 2
+    for direction, text in charts:
+        assert diagrams.graph_of(text).number_of_edges() > 8
+        diagrams.draw(text, direction == "LR", tmp_path / "chart.svg")
+        assert (tmp_path / "chart.svg").stat().st_size > 10_000
 
 
 def test_the_versions_for_the_site_cover_its_extra() -> None:

@@ -55,6 +55,17 @@ def test_a_page_of_molecules_draws_them(molecules):
     assert "cannot be shown" not in page
     assert "data:image/svg+xml;base64," in page
     assert '<option value="2">number</option>' in page
+    assert "Diffusion map, 3 of 3 graphs that were not trained on" in page
+    assert "--data-set" not in page
+
+
+def test_a_list_of_texts_in_the_command_is_easy_to_read():
+    assert report_data._repeated("--set", {"targets": ["log P", "it's"], "scales": [1, 2]}) == [
+        "--set",
+        'targets=["log P", "it\'s"]',
+        "--set",
+        "scales=[1, 2]",
+    ]
 
 
 def test_the_command_of_the_page_trains_the_same_model(nodes, tmp_path):
@@ -131,7 +142,8 @@ def test_tables_have_a_page(request, tmp_path):
     files = sorted(results.glob("*.jsonl"))
     invoke("report", *files, "--out", out)
     page = out.read_text(encoding="utf-8")
-    assert page.count("<table") == len(files)
+    assert page.count("<table") == len(files) + 1  # and the conclusions from Table 3
+    assert "the paper concludes" in page
     assert all(f"From {file.name}." in page for file in files)
     assert "learning curve" in page
     assert "Truncated Krylov" in page

@@ -60,6 +60,72 @@ def test_train_evaluate_and_predict_agree(tmp_path):
     assert "accuracy" in invoke("evaluate", out).stdout
 
 
+def test_one_command_trains_on_every_fold(tmp_path):
+    arguments = ("train", "karate", *TINY, "--folds", "3", "--out", tmp_path, "--json")
+    found = json.loads(invoke(*arguments).stdout)
+    assert found["runs"] == ["fold-0", "fold-1", "fold-2"]
+    assert found["mean_accuracy"] == pytest.approx(sum(found["test_accuracy"]) / 3)
+    for name, accuracy in zip(found["runs"], found["test_accuracy"], strict=True):
+        again = json.loads(invoke("evaluate", tmp_path / name, "--json").stdout)
+        assert again["accuracy"] == pytest.approx(accuracy)
+    assert json.loads(invoke(*arguments, "--resume").stdout) == found
+    alone = invoke("train", "karate", *TINY, "--folds", "3", "--fold", "1", "--out", tmp_path / "one", "--json")
+    assert json.loads(alone.stdout)["test"]["accuracy"] == found["test_accuracy"][1]
+
+
+def test_a_split_is_drawn_again_with_a_seed_for_each(tmp_path):
+    arguments = ("train", "karate", *TINY, "--split", "40/30/30", "--repeat", "2", "--out", tmp_path)
+    text = invoke(*arguments).stdout
+    assert "±" in text
+    configs = [json.loads((tmp_path / f"split-{i}" / "config.json").read_text()) for i in range(2)]
+    assert configs[0]["split"]["hash"] != configs[1]["split"]["hash"]
+    assert [config["training"]["seed"] for config in configs] == [0, 1]
+
+
+def test_a_run_is_a_file_that_the_command_line_changes(tmp_path):
+    file, first = tmp_path / "run.toml", tmp_path / "first"
+    arguments = ("train", "karate", *TINY, "--split", "40/30/30", "--features", "row", "--save-config", file)
+    invoke(*arguments, "--out", first)
+    invoke("train", "--config", file, "--out", tmp_path / "same")
+    for name in ("metrics.jsonl", "model.safetensors"):
+        assert (tmp_path / "same" / name).read_bytes() == (first / name).read_bytes()
+    invoke("train", "--config", file, "--out", tmp_path / "other", "--seed", 3, "--set", "epochs=2")
+    config = json.loads((tmp_path / "other" / "config.json").read_text())
+    assert (config["training"]["seed"], config["training"]["settings"]["epochs"]) == (3, 2)
+    assert config["architecture"]["options"]["hidden_channels"] == 8
+    assert config["data"]["scaling"] == {"kind": "row"}
+    (tmp_path / "wrong.toml").write_text("epoch = 3")
+    assert "epoch" in str(invoke("train", "karate", "--config", tmp_path / "wrong.toml", expect=1).exception)
+
+
+def test_a_file_and_a_column_say_the_split(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 5},{i % 3},{i % 2},{('train', 'val', 'test')[i % 3]}" for i in range(20)]
+    (tmp_path / "nodes.csv").write_text("a,b,label,part\n" + "\n".join(rows) + "\n")
+    (tmp_path / "split.json").write_text('{"train": [0, 1, 2, 3], "val": [4, 5], "test": [6, 7]}')
+    invoke("train", "nodes.csv", *TINY, "--data-set", "split_column=part", "--data-set", "k=3", "--out", "column")
+    held = json.loads((tmp_path / "column" / "config.json").read_text())
+    assert (held["split"]["kind"], held["split"]["train"], held["data"]["features"]) == ("column", 7, ["a", "b"])
+    invoke("train", "karate", *TINY, "--split", "split.json", "--out", "file")
+    monkeypatch.chdir("/")
+    assert json.loads(invoke("evaluate", tmp_path / "file", "--json").stdout)["items"] == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--mask", "first"],
+        ["--mask", "1", "--folds", "3"],
+        ["--mask", "1", "--split", "uniform"],
+        ["--folds", "3", "--split", "public"],
+        ["--fold", "1"],
+        ["--mask", "all", "--repeat", "2"],
+    ],
+)
+def test_options_of_splits_that_do_not_go_together_are_bad_usage(wrong):
+    invoke("train", "karate", *wrong, expect=2)
+
+
 def test_progress_goes_to_standard_error_in_plain_lines(tmp_path):
     result = invoke("train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path)
     assert "epoch 4/4" in result.stderr
@@ -257,8 +323,8 @@ MISTAKES = [
     (["train", "karate", "--split", "scafold"], 1, "no split"),
     (["train", "karate", "--device", "tpu9"], 2, "none of auto"),
     (["train", "karate", "--set", "hidden_channels=0"], 1, "cannot be built"),
-    (["train", "karate", "--set", "num_layers=abc"], 1, "cannot be built"),
-    (["train", "karate", "--set", "short_scales=abc"], 1, "cannot be built"),
+    (["train", "karate", "--set", "num_layers=abc"], 1, "is a whole number"),
+    (["train", "karate", "--set", "short_scales=abc"], 1, "the option short_scales"),
     (["table", "citation", "--data-set", "n=3"], 1, "without such an option"),
     (["train", "path", "--split", "uniform"], 1, "has no targets"),
     (["train"], 2, "Missing argument"),
@@ -338,7 +404,7 @@ def test_training_is_deterministic_unless_asked_otherwise(seeds, more, monkeypat
         return making(device, precision, deterministic=deterministic)
 
     monkeypatch.setattr(devices, "fabric_for", noted)
-    monkeypatch.setattr(training_seeds, "run_seeds", partial(training_seeds.run_seeds, concurrent=True))
+    monkeypatch.setattr(training_seeds, "run_specs", partial(training_seeds.run_specs, concurrent=True))
     monkeypatch.setattr(training_seeds, "fabric_for", noted)
     arguments = ["train", "karate", "--split", "1-per-class", *TINY, "--seeds", seeds, "--out", tmp_path / "model"]
     result = invoke(*arguments, *more)
@@ -406,13 +472,14 @@ def test_a_run_killed_at_random_points_ends_bit_identical(tmp_path):
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_the_command_to_resume(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_says_the_command_to_resume(tmp_path, number, status):
     arguments = ["train", "digits", *LONG, "--split", "10-per-class", "--out", tmp_path, "--set", "epochs=5000"]
     process = started(*arguments)
     wait_for_lines(tmp_path / "metrics.jsonl", 3, process)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == status
     assert "to go on: lanczosnet train digits" in error
     assert error.rstrip().endswith("--resume")
     assert "Traceback" not in error

@@ -28,9 +28,9 @@ def adjacency(
     """The adjacency operator A of a graph, with duplicate edges added up.
 
     Args:
-        graph: PyG's `edge_index` `[2, edge]`, a PyG `Data`/`Batch`, the graph of a folder, a SciPy matrix, or a dense
-            tensor or array `[node, node]` or `[graph, node, node]` (padded with zero rows).
-        edge_weight: `[edge]`, one where absent; gradients flow into it.
+        graph: PyG's `edge_index` `[2, edge]`, a PyG `Data`/`Batch`, the graph of a folder, a SciPy or `torch.sparse`
+            matrix, or a dense tensor or array `[node, node]` or `[graph, node, node]` (padded with zero rows).
+        edge_weight: `[edge]`, one where absent; gradients flow into it, and into the entries of a tensor.
         num_nodes: needed where the last nodes have no edge.
         batch: which graph each node belongs to, `[node]`; edges stay inside their graph.
         num_graphs: needed where the last graphs of the batch are empty.
@@ -48,20 +48,20 @@ def adjacency(
         edge_weight = getattr(graph, "edge_weight", None) if edge_weight is None else edge_weight
         num_nodes = graph.num_nodes if num_nodes is None else num_nodes
         graph = graph.edge_index
-    if scipy.sparse.issparse(graph):
+    if scipy.sparse.issparse(graph) or _is_sparse(graph):
         if edge_weight is not None:
-            raise ValueError("a SciPy matrix carries its own weights: drop edge_weight")
-        graph, edge_weight, num_nodes = _edges_of_scipy(graph, num_nodes)
+            raise ValueError("a sparse matrix carries its own weights: drop edge_weight")
+        graph, edge_weight, num_nodes = _edges_of_matrix(graph, num_nodes)
     if isinstance(graph, np.ndarray):
         graph = torch.as_tensor(graph)
     if isinstance(edge_weight, np.ndarray):
         edge_weight = torch.as_tensor(edge_weight)
     if any(isinstance(part, Tensor) and part.is_complex() for part in (graph, edge_weight)):
         raise ValueError("the weights are complex: pass real ones, for example their absolute values")
-    if not isinstance(graph, Tensor) or graph.layout != torch.strided:
+    if not isinstance(graph, Tensor):
         raise ValueError(
-            "a graph is an edge_index, a PyG Data, a SciPy matrix or a dense tensor, not a "
-            f"{_kind(graph)}; convert it first, for example with torch_geometric.utils.from_networkx or to_edge_index"
+            "a graph is an edge_index, a PyG Data, a SciPy or torch.sparse matrix or a dense tensor, not a "
+            f"{type(graph).__name__}; convert it first, for example with torch_geometric.utils.from_networkx"
         )
     if graph.is_floating_point():
         if any(given is not None for given in (edge_weight, batch, num_nodes, num_graphs)):
@@ -113,20 +113,34 @@ def type_flags(edge_type: Tensor, num_types: int, num_edges: int) -> Tensor:
     return edge_type.bool()
 
 
-def _kind(graph: Any) -> str:
-    return f"tensor of layout {graph.layout}" if isinstance(graph, Tensor) else type(graph).__name__
+def _is_sparse(graph: Any) -> bool:
+    """Whether it is a `torch.sparse` tensor, of whatever layout."""
+    return isinstance(graph, Tensor) and graph.layout != torch.strided
 
 
-def _edges_of_scipy(matrix: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"an adjacency matrix is square, but this one has shape {matrix.shape}")
+def _edges_of_matrix(matrix: Any, num_nodes: int | None) -> tuple[Tensor, Tensor, int]:
+    """`edge_index`, weights and the number of nodes of a sparse matrix."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"an adjacency matrix is square, but this one has shape {tuple(matrix.shape)}")
     if num_nodes not in (None, matrix.shape[0]):
         raise ValueError(f"the matrix has {matrix.shape[0]} nodes, but num_nodes is {num_nodes}: drop num_nodes")
-    coo = matrix.tocoo()
-    weight = torch.as_tensor(coo.data)
+    edge_index, weight = _entries_of_tensor(matrix) if isinstance(matrix, Tensor) else _entries_of_scipy(matrix)
     if not (weight.is_floating_point() or weight.is_complex()):
         weight = weight.to(torch.get_default_dtype())
-    return torch.as_tensor(np.stack([coo.row, coo.col])).long(), weight, matrix.shape[0]
+    return edge_index, weight, matrix.shape[0]
+
+
+def _entries_of_scipy(matrix: Any) -> tuple[Tensor, Tensor]:
+    coo = matrix.tocoo()
+    return torch.as_tensor(np.stack([coo.row, coo.col])).long(), torch.as_tensor(coo.data)
+
+
+def _entries_of_tensor(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Differentiable with respect to the stored entries."""
+    if matrix.dense_dim():
+        raise ValueError("the torch.sparse matrix has a vector at every entry: an adjacency has one number there")
+    coo = (matrix if matrix.layout == torch.sparse_coo else matrix.to_sparse_coo()).coalesce()
+    return coo.indices(), coo.values()
 
 
 def _dense_adjacency(

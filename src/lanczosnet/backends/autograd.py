@@ -41,6 +41,6 @@ class _NoFurther(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         raise RuntimeError(
-            "second derivatives of sparse products, of Lanczos and of matrix functions are not implemented: "
+            "second derivatives of sparse products, Lanczos, matrix functions and fused kernels are not implemented: "
             "call backward without create_graph, or use gradient='autograd' with a dense operator"
         )

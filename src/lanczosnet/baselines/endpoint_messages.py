@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from lanczosnet.backends import operation
+from lanczosnet.backends.autograd import first_order
 from lanczosnet.batching.formed import Padding
 
 
@@ -85,7 +85,7 @@ class _Entered(torch.autograd.Function):
         return state.index_select(0, node)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return ctx.own.add_up(grad), None, None
 
@@ -97,7 +97,7 @@ class _Received(torch.autograd.Function):
         return own.add_up(sent)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         # Rows of padding get what is another's. It goes no further: they are zero, and have neither end of a message.
         (node,) = ctx.saved_tensors
@@ -114,7 +114,7 @@ class _EndpointMessages(torch.autograd.Function):
         return endpoint_messages(ends, senders, relu)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (ends,) = ctx.saved_tensors
         return endpoint_messages_backward(ends, grad, ctx.senders, ctx.receivers, ctx.relu), None, None, None

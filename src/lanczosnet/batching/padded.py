@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Self, get_type_hints
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch_geometric.data import Batch
 
 from lanczosnet.affinity import Padding
 from lanczosnet.backends import operation
+from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.registry import static_shapes
 from lanczosnet.batching.from_data import DENSE_UP_TO
 from lanczosnet.batching.graph_batch import GraphBatch
@@ -178,7 +178,7 @@ class _Apart(torch.autograd.Function):
         return torch.cat([x[:, :num_rows], x[:, -num_rows:].flip(1)])
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return block_pairs(grad, None, [1], ctx.width), None
 

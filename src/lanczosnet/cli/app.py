@@ -1,6 +1,6 @@
 """The `lanczosnet` command: one typer application, one module per group of verbs.
 
-Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program.
+Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 import sys
@@ -16,22 +16,25 @@ from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
 from lanczosnet.cli.evaluate import evaluate
 from lanczosnet.cli.options import in_options
+from lanczosnet.cli.pages import page_of
 from lanczosnet.cli.predict import predict
 from lanczosnet.cli.report import report
 from lanczosnet.cli.spectrum import spectrum
+from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
 
 app = typer.Typer(
     name="lanczosnet",
     help="Learning on graphs through their spectrum.",
+    epilog=page_of("VERB").replace("Page", "Page of each verb"),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 for verb in (demo, train, evaluate, predict, report, table, spectrum, embed, doctor):
-    app.command()(verb)
-app.add_typer(data.app, name="data")
+    app.command(epilog=page_of(verb.__name__))(verb)
+app.add_typer(data.app, name="data", epilog=page_of("data"))
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,7 +62,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:
-        if "--debug" in sys.argv[1:]:
+        if "--debug" in sys.argv[1:] or STOP.number is not None:  # after a signal it is a consequence
             raise
         code, message = _ended_by(error)
         typer.echo(message, err=True)

@@ -35,7 +35,8 @@ def evaluate(
 
     trained = load_model(model, device=device_of(device))
     if data is None:
-        graphs, items = original_data(trained, part, data_dir)
+        graphs, parts = original_data(trained, data_dir)
+        items = getattr(parts, part)
     else:
         from lanczosnet.graphs import load as load_data
 
@@ -49,10 +50,13 @@ def evaluate(
 
 def _columns_of(about: "DataRecord", targets: Sequence[str], data: str) -> dict[str, Any]:
     """Another table of molecules is read as that of the training: its targets, whatever other columns it has."""
-    if about.inputs != "smiles" or not data.endswith(".csv"):
+    from lanczosnet.schemas.model_config import SmilesData
+    from lanczosnet.training.evaluation import featurizer_of
+
+    if not isinstance(about, SmilesData) or not data.endswith(".csv"):
         return {}
     same = {key: about.options[key] for key in ("smiles", "task", "skip_invalid") if key in about.options}
-    return {"targets": list(targets)} | same
+    return {"targets": list(targets), "featurizer": featurizer_of(about)} | same
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet.cli.stopping import STOP
 from lanczosnet.training.engine import DEVICES
 
 if TYPE_CHECKING:
@@ -56,14 +57,14 @@ def in_options(message: str) -> str:
 
 @contextmanager
 def resumable(where: str = "", without: Collection[str] = (), extra: Collection[str] = ()) -> Iterator[None]:
-    """What is on the disk is whole at any moment: Ctrl-C only has to say how to go on."""
+    """What is on the disk is whole at any moment: Ctrl-C and SIGTERM only have to say how to go on."""
     try:
         yield
     except KeyboardInterrupt:
         arguments = [argument for argument in sys.argv[1:] if argument not in without]
         command = shlex.join(["lanczosnet", *arguments, *extra])
         typer.echo(f"\nstopped{where}; to go on: {command}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(STOP.exit_code) from None
 
 
 def read_settings(texts: list[str] | None) -> dict[str, Any]:

@@ -70,13 +70,13 @@ def _predicted(
             return _table_rows(trained, _read(first), smiles)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
         graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
-        return _joined(_read(first), trained.predict(graph).rows())
+        return _joined(_read(first), trained.predict(graph).rows(prefix=PREFIX))
     is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
     if len(inputs) == 1 and is_data:
-        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows())
+        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
     if trained.config.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r}")
-    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows())
+    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
 
 
 def _check_files(inputs: list[str]) -> None:
@@ -93,13 +93,15 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[R
     if trained.config.data.inputs == "smiles":
         if smiles not in rows[0]:
             raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
-        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows())
+        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
 
     table = pd.DataFrame(rows)
     names = trained.config.data.get("features")
-    return _joined(rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows())
+    return _joined(
+        rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(prefix=PREFIX)
+    )
 
 
 def _unused(trained: "TrainedModel", table: Any) -> list[str]:
@@ -118,11 +120,11 @@ def _read(name: str) -> list[Row]:
 
 
 def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
+    from lanczosnet.graphs.columns import check_header
+
     _, header = next(numbered, (1, []))
     header[:1] = [cell.removeprefix("\ufeff") for cell in header[:1]]  # which a pipe hands on
-    for column in header:
-        if header.count(column) > 1:
-            raise ValueError(f"two columns of {name} are named {column!r}: rename one of them")
+    check_header(name, header)
     rows = []
     for row, cells in numbered:
         if any(cells[len(header) :]):
@@ -136,11 +138,10 @@ def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
     """Predictions beside their inputs, under names of their own."""
     rows = rows or [{"item": i} for i in range(len(predictions))]
-    named = [{key if key == "error" else f"{PREFIX}{key}": cell for key, cell in p.items()} for p in predictions]
-    taken = [key for key in named[0] if key in rows[0]] if named else []
+    taken = [key for key in predictions[0] if key in rows[0]] if predictions else []
     if taken:
         raise ValueError(f"the table already has columns named {', '.join(taken)}: rename or drop them first")
-    return [row | prediction for row, prediction in zip(rows, named, strict=True)]
+    return [row | prediction for row, prediction in zip(rows, predictions, strict=True)]
 
 
 def _show(rows: list[Row], units: dict[str, str]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet.cli.config_file import Config, SaveConfig, merged
+from lanczosnet.cli.config_file import save_config as write_config
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -22,6 +24,8 @@ from lanczosnet.cli.options import (
 from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
+from lanczosnet.cli.several_runs import train_several
+from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -30,7 +34,10 @@ if TYPE_CHECKING:
 
 
 def train(
+    ctx: typer.Context,
     source: Source,
+    config: Config = None,
+    save_config: SaveConfig = None,
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
@@ -38,9 +45,20 @@ def train(
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
-    split: Annotated[str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, ...")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
+    ] = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
     split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    mask: Annotated[
+        str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
+    ] = None,
+    folds: Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")] = None,
+    fold: Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")] = 1,
+    features: Annotated[
+        str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
+    ] = "auto",
     device: Device = "auto",
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
@@ -65,6 +83,12 @@ def train(
     lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
 
     torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
+
+    lanczosnet train chameleon-filtered --mask all
+
+    lanczosnet train molecules.csv --folds 5
+
+    lanczosnet train --config run.toml --seed 1
     """
     from lanczosnet.backends.processes import leave
     from lanczosnet.graphs.catalogue import check_exists
@@ -74,16 +98,19 @@ def train(
     from lanczosnet.training.engine.devices import check_available
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
+    division = SplitOptions.read(split, mask, folds, fold, repeat)
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
-        settings=read_settings(settings),
-        data_options=read_settings(data_settings),
-        split=split,
+        settings=merged(ctx, "settings", read_settings(settings)),
+        data_options=merged(ctx, "data", read_settings(data_settings)),
+        split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
         seed=seed,
+        number=division.first,
+        features=features,
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)
@@ -92,12 +119,15 @@ def train(
     check_device(device)
     check_available(device, precision)
     job = prepare(spec, data_dir)
+    if save_config:
+        write_config(ctx, save_config, spec.settings, spec.data_options)
+    specs = division.specs(job, seeds)
     for note in job.notes:
         typer.echo(note, err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
-        if seeds > 1:
+        if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
-            _train_seeds(job, seeds, folder, as_json, **options)
+            train_several(specs, job, folder, as_json, **options)
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic)
             is_shared = shows_shares(fabric, job.data)
@@ -126,28 +156,6 @@ def _trained(
             log(report)
 
         return run(job, folder, fabric=fabric, on_epoch=on_epoch, **options)
-
-
-def _train_seeds(job: "Job", count: int, folder: Path, as_json: bool, **options: Any) -> None:
-    """Train all seeds, and print every one's result with mean and deviation."""
-    import statistics
-
-    from lanczosnet.graphs.progress import progress_bar
-    from lanczosnet.training import run_seeds
-    from lanczosnet.training.seeds import seed_folder
-
-    first = job.spec.seed
-    seeds = range(first, first + count)
-    with progress_bar(f"Training {count} seeds", count) as advance:
-        results = run_seeds(job.spec, seeds, folder, job=job, on_progress=advance, **options)
-    facts: dict[str, Any] = {"model": str(folder), "seeds": list(seeds)}
-    for name in results[0].metrics["test"]:
-        values = [result.metrics["test"][name] for result in results]
-        facts |= {f"test_{name}": values, f"mean_{name}": statistics.mean(values)}
-        facts |= {f"deviation_{name}": statistics.stdev(values)}
-    print_facts(facts, as_json)
-    for seed in seeds:
-        leave_model_page(seed_folder(folder, seed), data_dir=options["data_dir"])
 
 
 @contextmanager

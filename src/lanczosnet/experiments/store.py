@@ -18,7 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.files import atomic_write
+from lanczosnet.files import atomic_write, remove_strays, temporary_beside
+from lanczosnet.processes import process_exists
+from lanczosnet.schemas.record import FileError
+from lanczosnet.schemas.result_lines import check_line, claim_in
 
 Line = dict[str, Any]
 
@@ -43,7 +46,7 @@ class Store:
         self.models = self.folder / "models"  # model directories by key, where they are kept; the runner's
         self._claims = self.folder / "claims"
         self._lines: dict[str, Line] = {}
-        self._read: dict[Path, tuple[int, int]] = {}  # which file it was, and how many of its bytes are in `_lines`
+        self._read: dict[Path, tuple[int, int, int]] = {}  # which file it was, how many bytes and lines are in `_lines`
         self._own: int | None = None
 
     def lines(self) -> dict[str, Line]:
@@ -64,6 +67,15 @@ class Store:
         while data:  # a full disk or a signal may cut a write short
             data = data[os.write(self._own, data) :]
         os.fsync(self._own)
+
+    def tidy(self) -> None:
+        """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
+        for folder in (self.folder, self.checkpoints):
+            remove_strays(folder)
+        done, running = self.lines(), self.running()
+        for path in self.checkpoints.glob("*.safetensors"):
+            if path.stem in done and "error" not in done[path.stem] and path.stem not in running:
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def claiming(self, keys: Iterable[str]) -> Iterator[list[str]]:
@@ -105,26 +117,28 @@ class Store:
         return len(lines)
 
     def _take_in(self, path: Path) -> None:
-        known, begin = self._read.get(path, (0, 0))
+        known, begin, count = self._read.get(path, (0, 0, 0))
         with path.open("rb") as stream:
             file = os.fstat(stream.fileno()).st_ino
-            begin = begin if file == known else 0  # another process may have merged, and replaced it
+            if file != known:  # another process may have merged, and replaced it
+                begin, count = 0, 0
             stream.seek(begin)
             data = stream.read()
         whole = data[: data.rfind(b"\n") + 1]  # the rest was torn by a kill, or is just being written
-        found = [_parsed(text, path) for text in whole.splitlines()]
+        texts = whole.split(b"\n")[:-1]
+        found = [_parsed(text, path, number) for number, text in enumerate(texts, count + 1)]
         self._lines = best_of([*self._lines.values(), *found]) if found else self._lines
-        self._read[path] = file, begin + len(whole)
+        self._read[path] = file, begin + len(whole), count + len(texts)
 
     def _claim(self, key: str) -> Path | None:
         """A claim of a dead worker is not removed but outnumbered: only one process can create the next number."""
         self._claims.mkdir(parents=True, exist_ok=True)
-        earlier = sorted(self._claims.glob(f"{key}.*"), key=_number)
+        earlier = sorted(self._claims.glob(f"{key}.[0-9]*"), key=_number)
         if earlier and _is_alive(earlier[-1]):
             return None
         path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
         # Written first and then given its name: a process that is killed in between leaves no claim without an owner.
-        written = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.tmp"
+        written = temporary_beside(self.folder / key)
         written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
             _link(written, path)
@@ -197,14 +211,11 @@ def _order(line: Line) -> tuple[Any, ...]:
     )
 
 
-def _parsed(text: bytes, path: Path) -> Line:
+def _parsed(text: bytes, path: Path, number: int) -> Line:
     try:
-        line = json.loads(text)
-        line["key"], line["finished_at"]
-    except (ValueError, KeyError, TypeError) as error:
-        shown = text[:60].decode(errors="replace")
-        raise StoreError(f"{path} has a line that is no result ({shown!r}): delete this line") from error
-    return line
+        return check_line(text, path, number)
+    except FileError as error:
+        raise StoreError(str(error)) from error
 
 
 def _beat(paths: list[Path], over: threading.Event) -> None:
@@ -228,16 +239,19 @@ def _link(written: Path, path: Path) -> None:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether a claim was renewed lately and, where this can be known, its process exists."""
+    """Whether a claim was renewed lately and, where this can be known, its process exists.
+
+    A date that is as far in the future as it may be in the past is of a clock that is wrong, and tells nothing.
+    """
     try:
         age = time.time() - path.stat().st_mtime
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes()
     except FileNotFoundError:
         return False
-    if age > STALE or not text:  # earlier versions could leave a claim without an owner
+    if abs(age) > STALE or not text:  # earlier versions could leave a claim without an owner
         return False
-    owner = json.loads(text)
-    return owner.get("host") != socket.gethostname() or _exists(owner["process"])
+    owner = claim_in(text, path)
+    return owner is None or owner.host != socket.gethostname() or process_exists(owner.process)
 
 
 def _is_over(part: Path) -> bool:
@@ -246,19 +260,9 @@ def _is_over(part: Path) -> bool:
     if not process.isdigit():
         return True
     if host == socket.gethostname():
-        return int(process) == os.getpid() or not _exists(int(process))
+        return int(process) == os.getpid() or not process_exists(int(process))
     return time.time() - part.stat().st_mtime > STALE
 
 
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _number(path: Path) -> int:
-    return int(path.suffix[1:])
+    return int(path.suffix[1:]) if path.suffix[1:].isdecimal() else 0

@@ -11,11 +11,18 @@ import numpy as np
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.schemas.packed_molecules import (
+    FORMAT,
+    REMEDY,
+    VERSION,
+    OriginRecord,
+    PackedHeader,
+    check_arrays,
+    packed_header,
+)
+from lanczosnet.schemas.record import FileError
 
-Content = tuple[dict[str, np.ndarray], dict[str, Any]]  # arrays, and what they were made from
-
-FORMAT = "lanczosnet-molecules"
-VERSION = 1  # of the file format and of the featurisation; raise it whenever either changes
+Content = tuple[dict[str, np.ndarray], OriginRecord]  # arrays, and what they were made from
 
 
 def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any]) -> None:
@@ -30,25 +37,36 @@ def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any
 
 def read_cache(path: Path) -> Content:
     """The arrays and their origin, everything verified."""
+    arrays, text = _content(path)
+    try:
+        header = _header(text, path)
+        if header.content != _digest(arrays):
+            raise _unusable(path, "its content does not fit its checksum")
+        check_arrays(arrays, header.origin, path)
+    except FileError as error:
+        raise DataError(str(error)) from error
+    return arrays, header.origin
+
+
+def _content(path: Path) -> tuple[dict[str, np.ndarray], str]:
     require("safetensors", to="to read packed graphs")
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("lanczosnet", "{}"))
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dictionary
-    except (SafetensorError, OSError, ValueError) as error:
+            text = (file.metadata() or {}).get("lanczosnet", "")
+            return {key: file.get_tensor(key) for key in file.keys()}, text  # noqa: SIM118 - not a dictionary
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise _unusable(path, f"it is torn or damaged ({error})") from error
-    if header.get("format") != FORMAT:
+
+
+def _header(text: str, path: Path) -> PackedHeader:
+    if f'"{FORMAT}"' not in text:
         raise _unusable(path, "it is not a file of packed molecules")
-    if header["version"] != VERSION:
-        raise _unusable(path, f"it has format version {header['version']}, this program reads {VERSION}")
-    if header["content"] != _digest(arrays):
-        raise _unusable(path, "its content does not fit its checksum")
-    return arrays, header["origin"]
+    return packed_header(text, path)
 
 
-def read_if(path: Path, accepts: Callable[[dict[str, Any]], bool]) -> Content | None:
+def read_if(path: Path, accepts: Callable[[OriginRecord], bool]) -> Content | None:
     """What `read_cache` gives, or None where the file is absent, torn, or made from something not accepted."""
     try:
         arrays, origin = read_cache(path)
@@ -66,6 +84,4 @@ def _digest(arrays: dict[str, np.ndarray]) -> str:
 
 
 def _unusable(path: Path, reason: str) -> DataError:
-    return DataError(
-        f"the cache cannot be used: {reason}", file=path, remedy="Delete it; it is made again from the source"
-    )
+    return DataError(f"the cache cannot be used: {reason}", file=path, remedy=REMEDY)

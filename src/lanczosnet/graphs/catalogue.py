@@ -58,7 +58,7 @@ CATALOGUE: dict[str, Entry] = {
     },
 }
 NAMES = ", ".join(CATALOGUE)
-MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid"}
+MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid", "featurizer", "explicit_hydrogens", "largest_fragment"}
 
 
 def entry(name: str) -> Entry:

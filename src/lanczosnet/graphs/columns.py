@@ -1,6 +1,7 @@
 """What all readers of the user's CSV files share: rows as a spreadsheet counts them, and columns by their names."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -8,8 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.schemas.limits import LimitError, check_limit, limit, too_many
+from lanczosnet.schemas.record import shown
 
 LARGEST = float(np.finfo(np.float32).max)  # what is larger would become infinite, as all numbers are kept in float32
+LARGEST_FEATURE = 1e16  # sums of squares must stay numbers, or one row makes all others NaN
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 # How the parts of a split are called in files.
 WORDS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -24,9 +28,27 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def stream_rows(stream: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     """The same of text that is open already, such as standard input."""
-    for row, record in enumerate(csv.reader(stream), start=1):
-        if not _is_blank(record):
-            yield row, record
+    csv.field_size_limit(int(limit("CELL")))
+    row = 0
+    try:
+        for row, record in enumerate(csv.reader(stream), start=1):
+            if not _is_blank(record):
+                yield row, record
+    except csv.Error as error:
+        if "field limit" not in str(error):
+            raise
+        raise LimitError(too_many("CELL", None, f"a cell after row {row}")) from error
+
+
+def check_header(path: str | Path, header: Sequence[str]) -> None:
+    """Not too many columns, and no two of one name."""
+    check_limit("COLUMNS", len(header), f"{path}: columns")
+    count = Counter(header)
+    for name in header:
+        if count[name] > 1:
+            raise DataError(
+                f"two columns are named {shown(name)}", file=path, row=1, remedy="Give each column a name of its own"
+            )
 
 
 def row_of(path: Path, position: int) -> int:

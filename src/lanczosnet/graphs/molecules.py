@@ -5,14 +5,14 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from lanczosnet._extras import require
 from lanczosnet.files import lock, sha256_of
@@ -20,22 +20,20 @@ from lanczosnet.graphs.cache import read_cache, read_if, write_cache
 from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecule_arrays import Skipped, concatenated, joined, packed_molecules, recorded_featurizer
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
-from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+from lanczosnet.graphs.smiles import Molecule, read_smiles
+from lanczosnet.processes import called_for, interrupts_ignored, num_cores
+from lanczosnet.schemas.limits import check_limit
+from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
+from lanczosnet.schemas.record import shown
 
 CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
-READING = 2  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
+READING = 3  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
 MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A row that was left out, and why."""
-
-    row: int
-    reason: str
 
 
 def molecules(
@@ -45,46 +43,78 @@ def molecules(
     targets: str | Sequence[str] | None = None,
     task: str = "regression",
     skip_invalid: bool = False,
+    featurizer: str | Mapping[str, Any] = "molecule",
+    explicit_hydrogens: bool | None = None,
+    largest_fragment: bool = False,
+    split_column: str | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
     """Molecular graphs and targets from a CSV file.
 
-    Every graph has `x` (atomic number, the only node input), `edge_attr` (six edge types, a bond may have several),
-    `edge_weight` (their sum: the simple graph), `y` and `y_mask` (`[1, target]`; NaN and False where missing).
-    `targets` (one name or several) defaults to every column but the SMILES. Classes may be words: they are numbered in
+    Every graph has `x` (what `featurizer` sees of an atom), `edge_attr` (edge types, a bond may have several), `y` and
+    `y_mask` (`[1, target]`; NaN and False where missing). The featurizer "molecule" describes atoms and leaves
+    hydrogens implicit unless `explicit_hydrogens`; "paper" is the published input of QM8: atomic numbers, explicit
+    hydrogens, and `edge_weight`, the sum of six edge types. `largest_fragment` leaves out the rest of a salt.
+    `targets` (one name or several) defaults to every column but the SMILES and the `split_column`, whose cells (train,
+    val or test) are kept as `parts`. Classes may be words: they are numbered in
     sorted order and named in `classes`. Rows that RDKit cannot parse are an error, or are listed in `skipped` with
     `skip_invalid`; `rows` says which row of the file each molecule came from.
     """
     path = Path(path)
     names = None if targets is None else names_listed(targets)
-    options = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment)
+    options: dict[str, Any] = {"smiles": smiles, "targets": names, "task": task, "skip_invalid": skip_invalid}
+    options |= {"split_column": split_column} if split_column is not None else {}
     if task not in TASKS:
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
         raise DataError("there is no such file", file=path, remedy="Check the path")
-    place = hashlib.sha256(json.dumps([READING, str(path.resolve()), options]).encode()).hexdigest()[:12]
+    place = hashlib.sha256(
+        json.dumps([READING, str(path.resolve()), options, chosen.described()]).encode()
+    ).hexdigest()[:12]
     cache = writable_directory(data_dir) / "molecules" / f"{path.stem}-{place}.safetensors"
-    return cached_molecules(path, cache, sha256_of(path), options, name=path.stem, workers=workers)
+    return cached_molecules(path, cache, sha256_of(path), options, chosen, name=path.stem, workers=workers)
+
+
+def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool) -> Featurizer:
+    """One by name with its options, or what a model has recorded."""
+    if not isinstance(name, str):
+        return featurizer_from(name)
+    if name not in FEATURIZERS:
+        raise DataError(f"there is no featurizer {name!r}; known are {' and '.join(FEATURIZERS)}")
+    known = FEATURIZERS[name]
+    explicit = known.explicit_hydrogens if explicit_hydrogens is None else explicit_hydrogens
+    return replace(known, explicit_hydrogens=explicit, largest_fragment=largest_fragment)
 
 
 def cached_molecules(
-    path: Path, cache: Path, checksum: str, options: dict[str, Any], *, name: str, workers: int | None = None
+    path: Path,
+    cache: Path,
+    checksum: str,
+    options: dict[str, Any],
+    featurizer: Featurizer = PAPER,
+    *,
+    name: str,
+    workers: int | None = None,
 ) -> PackedGraphs:
     """The molecules of a CSV, from its cache if that is whole and fresh; else the cache is made first."""
-    origin = {"source": checksum, "options": options}
+    origin: dict[str, Any] = {"source": checksum, "options": options}
+    if featurizer != PAPER:  # which files of earlier versions do not name
+        origin["featurizer"] = featurizer.described()
 
-    def is_fresh(made_from: dict[str, Any]) -> bool:
-        return {key: made_from.get(key) for key in origin} == origin
+    def is_fresh(made_from: OriginRecord) -> bool:
+        is_same = (made_from.source, made_from.options) == (checksum, options)
+        return is_same and recorded_featurizer(made_from.featurizer) == featurizer
 
     content = read_if(cache, is_fresh)
     if content is None:
         with lock(cache):  # whoever comes second finds the cache made
             content = read_if(cache, is_fresh)
             if content is None:
-                arrays, about = featurize(path, **options, workers=workers)
-                content = arrays, origin | about
-                write_cache(cache, *content)
+                arrays, about = featurize(path, **options, featurizer=featurizer, workers=workers)
+                content = arrays, origin_record(origin | about, path)
+                write_cache(cache, arrays, origin | about)
     return packed_molecules(*content, name=name)
 
 
@@ -94,16 +124,26 @@ def read_packed_molecules(path: str | Path) -> PackedGraphs:
 
 
 def featurize(
-    path: Path, *, smiles: str, targets: list[str] | None, task: str, skip_invalid: bool, workers: int | None = None
+    path: Path,
+    *,
+    smiles: str,
+    targets: list[str] | None,
+    task: str,
+    skip_invalid: bool,
+    featurizer: Featurizer = PAPER,
+    split_column: str | None = None,
+    workers: int | None = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays of all molecules in a CSV, and what is to be known about them."""
     table = _read_csv(path)
     texts = table.column(smiles, "smiles")
-    names = [column for column in table.header if column != smiles] if targets is None else targets
+    parts = None if split_column is None else table.column(split_column, "split_column")
+    inputs = (smiles, split_column)
+    names = [column for column in table.header if column not in inputs] if targets is None else targets
     if not names:
         raise DataError("there is no target column", file=path, remedy=f"Add one beside {smiles!r}")
     y, classes = _targets(table, names, task)
-    results = read_in_parallel(texts, workers)
+    results = read_in_parallel(texts, workers, featurizer)
     skipped = [Skipped(row, result) for row, result in zip(table.rows, results, strict=True) if isinstance(result, str)]
     if skipped and not skip_invalid:
         more = f" (and {len(skipped) - 1} more rows)" if len(skipped) > 1 else ""
@@ -118,36 +158,41 @@ def featurize(
     if not kept:
         raise DataError("there is no usable row", file=path, remedy="Every row needs a valid SMILES and its targets")
     found = [result for result in results if isinstance(result, Molecule)]
-    arrays = _concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
-    arrays |= dict(zip(("smiles", "smiles_ptr"), _joined([texts[i] for i in kept]), strict=True))
+    arrays = concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
+    arrays |= dict(zip(("smiles", "smiles_ptr"), joined([texts[i] for i in kept]), strict=True))
     about = {
         "targets": list(names),
         "task": task,
         "classes": classes,
+        "unknown": featurizer.unknown(arrays["codes"]) if featurizer.atoms else {},
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
+        **({} if parts is None else {"parts": [parts[i] for i in kept]}),
     }
     return arrays, about
 
 
-def read_in_parallel(smiles: Sequence[str], workers: int | None = None) -> list[Molecule | str]:
+def read_in_parallel(
+    smiles: Sequence[str], workers: int | None = None, featurizer: Featurizer = PAPER
+) -> list[Molecule | str]:
     """`read_smiles` on several processes, in order, with a progress bar on a terminal."""
     require("joblib", to="to read molecules in parallel")
     from joblib import Parallel, delayed
 
     chunks = [smiles[i : i + CHUNK] for i in range(0, len(smiles), CHUNK)]
-    workers = min(workers or _num_cpus(), len(chunks))
+    workers = min(workers or num_cores(), len(chunks))
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
     results: list[Molecule | str] = []
+    calls = [
+        delayed(called_for)(os.getpid(), pickle.dumps(partial(read_smiles, chunk, featurizer))) for chunk in chunks
+    ]
     with progress_bar("Reading molecules", len(smiles)) as advance:
-        for chunk in parallel(delayed(read_smiles)(chunk) for chunk in chunks):
+        with interrupts_ignored():
+            found = parallel(calls)
+        for chunk in found:
             results += chunk
             advance(len(chunk))
     return results
-
-
-def _num_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -160,19 +205,27 @@ class _Table:
     records: list[list[str]]
 
     def column(self, name: str, option: str) -> list[str]:
-        if name not in self.header:
+        if name not in self._positions:
             raise no_such_column(self.path, name, self.header, option)
-        first, *others = [position for position, column in enumerate(self.header) if column == name]
+        first, *others = self._positions[name]
         for other in others:
             self._check_equal(name, first, other)
         return [record[first] for record in self.records]
+
+    @cached_property
+    def _positions(self) -> dict[str, list[int]]:
+        """Where the columns of each name stand."""
+        positions: dict[str, list[int]] = {}
+        for position, name in enumerate(self.header):
+            positions.setdefault(name, []).append(position)
+        return positions
 
     def _check_equal(self, name: str, first: int, other: int) -> None:
         """Columns of one name must hold the same, as the four that MoleculeNet's QM8 repeats do."""
         for row, record in zip(self.rows, self.records, strict=True):
             if record[first] != record[other]:
                 raise DataError(
-                    f"two columns are named {name!r} and differ: {record[first]!r} and {record[other]!r}",
+                    f"two columns are named {shown(name)} and differ: {record[first]!r:.60} and {record[other]!r:.60}",
                     file=self.path,
                     row=row,
                     remedy="Give each column a name of its own",
@@ -185,6 +238,7 @@ def _read_csv(path: Path) -> _Table:
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
     check_separator(path, header)
+    check_limit("COLUMNS", len(header), f"{path}: columns")
     if not found:
         raise DataError("the file has no rows", file=path, remedy="It needs a header and one row per molecule")
     for row, record in found:
@@ -203,7 +257,7 @@ def _targets(table: _Table, names: list[str], task: str) -> tuple[np.ndarray, li
     columns = [table.column(name, "targets") for name in names]
     if task == "regression":
         return np.stack([_numbers(table, name, cells) for name, cells in zip(names, columns, strict=True)], axis=1), []
-    coded = [_classes(cells) for cells in columns]
+    coded = [_classes(table.path, name, cells) for name, cells in zip(names, columns, strict=True)]
     return np.stack([codes for codes, _ in coded], axis=1), [classes for _, classes in coded]
 
 
@@ -221,7 +275,7 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise DataError(
-            f"{name} is {cell!r}, which is not a number",
+            f"{name:.60} is {shown(cell)}, which is not a number",
             file=path,
             row=row,
             remedy="Correct it, leave it empty if it is unknown, name the target columns with targets=[...], "
@@ -229,7 +283,7 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
         )
     if abs(number) > LARGEST:
         raise DataError(
-            f"{name} is {cell!r}, which is too large",
+            f"{name:.60} is {shown(cell)}, which is too large",
             file=path,
             row=row,
             remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm",
@@ -237,9 +291,10 @@ def _number(path: Path, name: str, row: int, cell: str) -> float:
     return number
 
 
-def _classes(cells: list[str]) -> tuple[np.ndarray, list[str]]:
+def _classes(path: Path, name: str, cells: list[str]) -> tuple[np.ndarray, list[str]]:
     known = [cell.strip() for cell in cells]
     classes = sorted({cell for cell in known if cell.lower() not in MISSING}, key=_class_order)
+    check_limit("CLASSES", len(classes), f"{path}: classes of {shown(name)}")
     code = {name: i for i, name in enumerate(classes)}
     return np.array([code.get(cell, math.nan) for cell in known], dtype=np.float32), classes
 
@@ -250,53 +305,3 @@ def _class_order(name: str) -> tuple[int, float, str]:
         return 0, float(name), name
     except ValueError:
         return 1, 0.0, name
-
-
-def _concatenated(found: list[Molecule]) -> dict[str, np.ndarray]:
-    _, scaffold = np.unique([molecule.scaffold for molecule in found], return_inverse=True)
-    return {
-        "atoms": np.concatenate([molecule.atoms for molecule in found]),
-        "bonds": np.concatenate([molecule.bonds for molecule in found]),
-        "types": np.concatenate([molecule.types for molecule in found]),
-        "atom_ptr": _pointers([len(molecule.atoms) for molecule in found]),
-        "bond_ptr": _pointers([len(molecule.bonds) for molecule in found]),
-        "scaffold": scaffold.astype(np.int64),
-    }
-
-
-def _pointers(counts: list[int]) -> np.ndarray:
-    return np.cumsum([0, *counts], dtype=np.int64)
-
-
-def _joined(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    encoded = [text.encode() for text in texts]
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), _pointers([len(text) for text in encoded])
-
-
-def packed_molecules(arrays: dict[str, np.ndarray], origin: dict[str, Any], *, name: str) -> PackedGraphs:
-    """Packed graphs from the arrays of a cache."""
-    kinds = np.unpackbits(arrays["types"][:, None], axis=1, count=len(EDGE_TYPES), bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    y = torch.from_numpy(arrays["y"])
-    text, ptr = arrays["smiles"].tobytes(), arrays["smiles_ptr"].tolist()
-    return PackedGraphs(
-        name=name,
-        node_ptr=torch.from_numpy(arrays["atom_ptr"]),
-        edge_ptr=torch.from_numpy(arrays["bond_ptr"]),
-        edge_index=torch.from_numpy(arrays["bonds"]).long(),
-        node={"x": torch.from_numpy(arrays["atoms"]).long()},
-        edge={"edge_attr": edge_attr, "edge_weight": edge_attr.sum(dim=1)},
-        graph={"y": y, "y_mask": ~y.isnan()},
-        about={
-            "targets": tuple(origin["targets"]),
-            "units": (),
-            "task": origin["task"],
-            "classes": tuple(map(tuple, origin["classes"])),
-            "atom_types": tuple(origin["atom_types"]),
-            "edge_types": EDGE_TYPES,
-            "skipped": tuple(Skipped(*row) for row in origin["skipped"]),
-            "rows": torch.from_numpy(arrays["rows"]),
-            "scaffold": torch.from_numpy(arrays["scaffold"]),
-            "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
-        },
-    )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lanczosnet.files import sha256_of
 from lanczosnet.graphs import sources
@@ -11,8 +10,10 @@ from lanczosnet.graphs.cache import read_cache, read_if
 from lanczosnet.graphs.directory import search_path, writable_directory
 from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecules import cached_molecules, packed_molecules
+from lanczosnet.graphs.molecule_arrays import packed_molecules
+from lanczosnet.graphs.molecules import cached_molecules
 from lanczosnet.graphs.packed import PackedGraphs
+from lanczosnet.schemas.packed_molecules import OriginRecord
 
 TARGETS = tuple(f"{quantity}-{method}" for method in ("CC2", "PBE0", "CAM") for quantity in ("E1", "E2", "f1", "f2"))
 # The published tables average over 16 tasks, in which the four PBE0 columns stand twice with identical values.
@@ -57,8 +58,8 @@ def _from_cache(data_dir: str | Path | None) -> PackedGraphs | None:
     return None
 
 
-def _is_published(origin: dict[str, Any]) -> bool:
-    return origin.get("source") in sources.QM8.versions and origin.get("options") == OPTIONS
+def _is_published(origin: OriginRecord) -> bool:
+    return origin.source in sources.QM8.versions and origin.options == OPTIONS
 
 
 def _from_csv(data_dir: str | Path | None, workers: int | None) -> PackedGraphs:

@@ -4,10 +4,12 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from lanczosnet._notebook import facts
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 
@@ -69,8 +71,16 @@ class Split:
         sizes = "/".join(str(len(getattr(self, part))) for part in PARTS)
         return f"Split({self.dataset}, {self.kind}, fraction={self.fraction}, seed={self.seed}, {sizes}, {self.hash})"
 
+    def _repr_html_(self) -> str:
+        sizes = {part: f"{len(getattr(self, part)):,} items" for part in PARTS}
+        number = {} if self.number is None else {"number": self.number}
+        return facts(f"Split of {self.dataset}", self._options() | number | sizes | {"hash": self.hash})
+
+    def _options(self) -> dict[str, Any]:
+        return {"kind": self.kind, "fraction": self.fraction, "seed": self.seed}
+
     def _canonical(self) -> str:
-        fields = {"dataset": self.dataset, "kind": self.kind, "fraction": self.fraction, "seed": self.seed}
+        fields = {"dataset": self.dataset} | self._options()
         if self.number is not None:
             fields["number"] = self.number
         return json.dumps(fields | {part: getattr(self, part).tolist() for part in PARTS}, sort_keys=True)

@@ -13,9 +13,20 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from lanczosnet._extras import MissingExtraError, require
-from lanczosnet.graphs.columns import LARGEST, check_separator, csv_rows, names_listed, no_such_column, row_of
+from lanczosnet.graphs.columns import (
+    LARGEST,
+    LARGEST_FEATURE,
+    check_header,
+    check_separator,
+    csv_rows,
+    names_listed,
+    no_such_column,
+    row_of,
+)
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.knn import knn_graph
+from lanczosnet.schemas.limits import LimitError, check_limit
+from lanczosnet.schemas.record import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +42,7 @@ def node_table(
     label: str | None = None,
     features: str | Sequence[str] | None = None,
     weight: str | None = None,
+    split_column: str | None = None,
     task: str = "classification",
     k: int = 10,
 ) -> Data:
@@ -38,11 +50,12 @@ def node_table(
 
     Nodes: the column `id` names them (default: a column called id, else the row numbers from 0), `label` is what is to
     be learnt (default: a column called label or y, else none), `features` (one name or several) are the inputs
-    (default: all other columns). An npz holds arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns
-    of node ids, the first two of the table or those called source and target, and if wanted a column of weights; the
-    first line of a CSV must name the columns. Ids are compared as text unless all of them are numbers. The graph is
-    made undirected; self-loops go, repeated edges are merged (weights averaged). A missing label is -1 (classes) or NaN
-    (numbers), and `labelled` says where there is one.
+    (default: all other columns). `split_column` holds train, val or test of every node, kept as `parts`. An npz holds
+    arrays `x`, and if wanted `y`, `id` and `edge_index`. Edges: two columns of node ids, the first two of the table or
+    those called source and target, and if wanted a column of weights; the first line of a CSV must name the columns.
+    Ids are compared as text unless all of them are numbers. The graph is made undirected; self-loops go, repeated edges
+    are merged (weights averaged). A missing label is -1 (classes) or NaN (numbers), and `labelled` says where there is
+    one.
     """
     require("pandas", to="to read tables")
     nodes = Path(nodes)
@@ -51,9 +64,12 @@ def node_table(
     table = _read(nodes)
     ids = _ids(nodes, table, id)
     target = _label_column(nodes, table, label)
-    columns = _feature_columns(nodes, table, features, leave_out={ids.column, target})
-    x = torch.stack([_numbers(nodes, name, table[name], missing=False) for name in columns], dim=1)
+    parts = None if split_column is None else _require(nodes, table, split_column, "split_column")
+    columns = _feature_columns(nodes, table, features, leave_out={ids.column, target, parts})
+    x = _features(nodes, table, columns)
     data = Data(x=x, name=nodes.stem, features=columns)
+    if parts is not None:
+        data.parts = [None if cell != cell else cell for cell in table[parts]]
     if target is not None:
         data.update(_labels(nodes, target, table[target], task) | {"targets": [target]})
     source = edges or (nodes if _brings_edges(nodes) else None)
@@ -74,7 +90,7 @@ def _read(path: Path) -> "pd.DataFrame":
         raise DataError("there is no such file", file=path, remedy="Check the path")
     try:
         table: pd.DataFrame = readers[path.suffix](path)
-    except (DataError, MissingExtraError):
+    except (DataError, LimitError, MissingExtraError):
         raise
     except Exception as error:  # every reader has its own ways to fail on a damaged file
         raise DataError(
@@ -95,6 +111,7 @@ def _read_csv(path: Path, **options: Any) -> "pd.DataFrame":
 def _check_first_rows(path: Path) -> None:
     _, header = next(csv_rows(path), (1, [""]))
     check_separator(path, header)
+    check_header(path, header)
     for row, record in islice(csv_rows(path), 1, 2):
         if len(record) > len(header):  # pandas would take the first column for names of rows
             raise DataError(
@@ -216,21 +233,31 @@ def _refuse_molecules(path: Path, table: "pd.DataFrame", names: list[str]) -> No
             )
 
 
-def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool) -> Tensor:
+def _features(path: Path, table: "pd.DataFrame", columns: list[str]) -> Tensor:
+    """`[node, feature]`, all at once where they are good numbers."""
+    if all(dtype.kind in "biuf" for dtype in table.dtypes[columns] if hasattr(dtype, "kind")):
+        values = table[columns].to_numpy(dtype=np.float64)
+        if bool((np.abs(values) <= LARGEST_FEATURE).all()):
+            return torch.from_numpy(values.astype(np.float32, order="C"))
+    numbers = [_numbers(path, name, table[name], missing=False, most=LARGEST_FEATURE) for name in columns]
+    return torch.stack(numbers, dim=1)
+
+
+def _numbers(path: Path, name: str, column: "pd.Series", *, missing: bool, most: float = LARGEST) -> Tensor:
     import pandas as pd
 
     numbers = np.array(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    wrong = ~(np.abs(numbers) <= LARGEST)  # a NaN is not
+    wrong = ~(np.abs(numbers) <= most)  # a NaN is not
     if missing:
         wrong &= column.notna().to_numpy()
     if wrong.any():
         position = int(np.flatnonzero(wrong)[0])
         too_large = np.isfinite(numbers[position])
         raise DataError(
-            f"{name} is {str(column.iloc[position])!r}, which is {'too large' if too_large else 'not a number'}",
+            f"{name} is {shown(str(column.iloc[position]))}, which is {'too large' if too_large else 'not a number'}",
             file=path,
             row=row_of(path, position),
-            remedy=f"Numbers reach {LARGEST:.1e}: use another unit, or a logarithm"
+            remedy=f"Numbers reach {most:.1e} here: use another unit, or a logarithm"
             if too_large
             else "Correct it, or name the columns to use",
         )
@@ -244,6 +271,7 @@ def _labels(path: Path, name: str, column: "pd.Series", task: str) -> dict[str, 
     if task == "regression":
         return {"y": _numbers(path, name, column, missing=True), "labelled": known}
     classes = sorted(column.dropna().unique())
+    check_limit("CLASSES", len(classes), f"{path}: classes of {shown(name)}")
     code = {value: i for i, value in enumerate(classes)}
     y = torch.tensor([code.get(value, -1) for value in column])
     return {"y": y, "labelled": known, "classes": _class_names(classes, some_missing=not bool(known.all()))}
@@ -293,7 +321,7 @@ def _edge_ends(path: Path, ids: _Ids, weight: str | None) -> tuple[list[_Ids], T
             raise DataError("an edge list needs two columns", file=path, remedy="One row per edge: source,target")
         if path.suffix == ".csv":
             _refuse_edge_as_header(path, ids)
-    weights = None if weight is None else _numbers(path, weight, table[weight], missing=False)
+    weights = None if weight is None else _numbers(path, weight, table[weight], missing=False, most=LARGEST_FEATURE)
     return [_Ids(path, name, pd.Index(table[name])) for name in names], weights
 
 

@@ -15,6 +15,7 @@ from lanczosnet.krylov.iteration import (
     orthogonalized,
 )
 from lanczosnet.krylov.lanczos import in_full_precision
+from lanczosnet.krylov.matrices import Matrix, opened
 from lanczosnet.krylov.setup import Setup, prepare
 
 
@@ -29,17 +30,19 @@ class HessenbergDecomposition(NamedTuple):
 
 
 def arnoldi(
-    operator: Operator | Callable[[Tensor], Tensor],
+    operator: Operator | Callable[[Tensor], Tensor] | Matrix,
     start: Tensor | None = None,
     num_steps: int = 20,
     *,
     segment: Tensor | None = None,
     working_dtype: torch.dtype | None = None,
 ) -> HessenbergDecomposition:
-    """Run `num_steps` steps of the Arnoldi algorithm; arguments and shapes are those of `lanczos`.
+    """Run `num_steps` steps of the Arnoldi algorithm; arguments and shapes are those of `lanczos`, and no
+    symmetry is asked for.
 
     Exhausted Krylov spaces are padded with zeros, and gradients are recorded by autograd.
     """
+    operator, start = opened(operator, start, symmetric=False)
     with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype)
         basis: Basis = RecordedBasis() if torch.is_grad_enabled() else PreallocatedBasis(setup.start, num_steps + 1)

@@ -11,6 +11,7 @@ from lanczosnet.affinity import Operator
 from lanczosnet.backends import serves
 from lanczosnet.krylov.adjoint import LanczosWithAdjoint, refuse_restarted
 from lanczosnet.krylov.iteration import Basis, Coefficients, FreshVector, PreallocatedBasis, RecordedBasis, iterate
+from lanczosnet.krylov.matrices import Matrix, opened
 from lanczosnet.krylov.setup import Setup, prepare
 
 
@@ -28,7 +29,7 @@ class Tridiagonalization(NamedTuple):
 
 
 def lanczos(
-    operator: Operator | Callable[[Tensor], Tensor],
+    operator: Operator | Callable[[Tensor], Tensor] | Matrix,
     start: Tensor | None = None,
     num_steps: int = 20,
     *,
@@ -44,8 +45,10 @@ def lanczos(
     """Run `num_steps` steps of the Lanczos algorithm on every graph of an operator at once (Algorithm 1).
 
     Args:
-        operator: a symmetric operator, or a function that multiplies `[..., node]` with one (then `start` is needed,
-            and gradients are recorded by autograd, since a hand-written one cannot see into the function).
+        operator: a symmetric operator; a symmetric matrix as a `torch.sparse` or dense tensor, with gradients into it,
+            or as a SciPy or NumPy one; or a function that multiplies `[..., node]` with one (then `start` is needed,
+            and gradients are recorded by autograd, since a hand-written one cannot see into the function). SciPy's
+            `LinearOperator` is such a function, whose gradient reaches `start` alone.
         start: `[..., node]`, any length but zero; ones where absent (see `lanczosnet.krylov.start`). Of several graphs,
             those where it is zero are left out.
         num_steps: K; graphs with a smaller Krylov space are padded.
@@ -61,8 +64,8 @@ def lanczos(
         generator: draws the fresh vectors of "restart"; a fixed seed where absent.
         working_dtype: the iteration's type; float64 for small graphs where absent, else the operator's.
         num_segments: how many graphs `segment` names, where known.
-        validate: check the start vector. Without, and with `working_dtype` and `num_segments` given, nothing waits for
-            a GPU.
+        validate: check the start vector, and a matrix. Without, and with `working_dtype` and `num_segments` given,
+            nothing waits for a GPU.
 
     Shapes:
         dense batch `[graph, node, node]` -> basis `[graph, node, step]`, coefficients `[graph, step]`;
@@ -72,6 +75,7 @@ def lanczos(
         raise ValueError(f"on_breakdown must be 'pad' or 'restart', not {on_breakdown!r}")
     if gradient not in ("adjoint", "autograd"):
         raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
+    operator, start = opened(operator, start, symmetric=True, validate=validate)
     check_symmetric(operator)
     with in_full_precision(operator, start):
         setup = prepare(operator, start, num_steps, segment, working_dtype, num_segments, validate=validate)

@@ -44,8 +44,6 @@ def prepare(
     """Check the arguments once and bring everything into the working type."""
     if num_steps < 1:
         raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
-    if not isinstance(start, Tensor | None):
-        raise TypeError(f"the start vector must be a tensor (torch.as_tensor makes one), not a {type(start).__name__}")
     if isinstance(operator, Operator):
         return _prepare_operator(operator, start, num_steps, segment, working_dtype, num_segments, validate)
     if not callable(operator):

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.backends import operation
+from lanczosnet.backends.autograd import first_order
 
 ALIGNED_TO = 4  # products of float32 use tensor cores where rows are a multiple of 16 bytes
 
@@ -113,7 +114,7 @@ class _TiedProduct(torch.autograd.Function):
         return y, *(weight.detach() for weight in weights)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor | None, *later: Tensor | None) -> tuple[Any, ...]:
         x, *weights = ctx.saved_tensors
         walked = ctx.uses.walked

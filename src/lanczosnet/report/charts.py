@@ -59,6 +59,13 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": plain(title)}, "automargin": True} | more
 
 
+def curve_axis(title: str, values: Sequence[float | None]) -> dict[str, Any]:
+    """Close around a curve that does not change, for which plotly.js would take an axis from -1 to 1 about it."""
+    found = {value for value in values if value is not None}
+    middle = found.pop() if len(found) == 1 else None
+    return axis(title) if middle is None else axis(title, range=[middle - 0.05, middle + 0.05])
+
+
 def log_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
     """Logarithmic, with no more labels than have room."""
     found = [value for value in values if value is not None and value > 0]

@@ -8,6 +8,10 @@ from functools import cached_property
 from lanczosnet.report.measurement import Comparison, Measurement
 
 LEVEL = 0.01
+CLAIM_HEADS = (
+    *("the paper concludes", "rows", "published", "here", "gain"),
+    *("99 % interval", "effect size", "seeds", "p", "verdict"),
+)
 
 
 @dataclass(frozen=True)
@@ -120,14 +124,15 @@ def claims_count(claims: tuple[ClaimTest, ...]) -> str:
 
 def claims_markdown(claims: tuple[ClaimTest, ...], digits: int) -> str:
     """The claims as a table, the verdict last."""
-    names = ("the paper concludes", "rows", "published", "here", "gain", "99 % interval", "effect size", "seeds", "p")
-    rule = ["---", *["---:"] * (len(names) - 1), "---"]
-    rows = [[*names, "verdict"], rule, *(_cells(claim, digits) for claim in claims)]
+    rule = ["---", *["---:"] * (len(CLAIM_HEADS) - 2), "---"]
+    rows = [CLAIM_HEADS, rule, *(claim_row(claim, digits) for claim in claims)]
     shown = "\n".join(f"| {' | '.join(row)} |" for row in rows)
     return f"{claims_head(claims)}\n\n{shown}\n\n{claims_count(claims)}.\n"
 
 
-def _cells(claim: ClaimTest, digits: int) -> list[str]:
+def claim_row(claim: ClaimTest, digits: int) -> list[str]:
+    """One text for each of `CLAIM_HEADS`."""
+
     def number(value: float | None, form: str) -> str:
         return "" if value is None else format(value, form)
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from lanczosnet._notebook import table as html_table
 from lanczosnet.report.claims import claims_count, claims_markdown
 from lanczosnet.report.measurement import Comparison, Measurement
 from lanczosnet.report.table import Table
@@ -81,6 +82,12 @@ def _markdown(table: Table) -> str:
     concluded = [f"{claims_count(table.claims)}: `--format conclusions` prints them."] if table.claims else []
     after = "\n".join(f"- {text}" for text in (*table.legend(), *table.summary(), *concluded))
     return f"**{table.title}**\n\n" + "\n".join(rows) + "\n\n" + after + "\n"
+
+
+def as_html(table: Table) -> str:
+    """For notebooks."""
+    header = [*table.heads, *table.columns]
+    return html_table(table.title, header, _lines(table, PLUS_MINUS), [*table.legend(), *table.summary()])
 
 
 def _conclusions(table: Table) -> str:

@@ -7,8 +7,20 @@ import numpy as np
 
 from lanczosnet._extras import require
 from lanczosnet.report.blocks import Chart
-from lanczosnet.report.charts import axis, chart, color, diagonal, line, log_axis, middle_range, plain, points, thinned
-from lanczosnet.report.numbers import number, shortened
+from lanczosnet.report.charts import (
+    axis,
+    chart,
+    color,
+    curve_axis,
+    diagonal,
+    line,
+    log_axis,
+    middle_range,
+    plain,
+    points,
+    thinned,
+)
+from lanczosnet.report.numbers import metric_name, number, shortened
 
 MOST_CURVES = 12  # classes with a ROC curve of their own
 MOST_CLASSES = 60  # of a confusion matrix with numbers and names
@@ -22,9 +34,12 @@ def learning_charts(epochs: Sequence[Mapping[str, Any]], best: int, metric: str)
     kept = [epochs[int(i)] for i in thinned(len(epochs))]
     x = [epoch["epoch"] for epoch in kept]
     losses = [(f"{PART_NAMES[part]} loss", [epoch[f"{part}_loss"] for epoch in kept]) for part in ("train", "val")]
-    metrics = [(f"validation {metric}", [epoch.get(f"val_{metric}") for epoch in kept])]
+    name, values = metric_name(metric), [epoch.get(f"val_{metric}") for epoch in kept]
     every = log_axis("loss", [value for _, values in losses for value in values])
-    return [_learning("Loss", x, losses, best, every), _learning(metric, x, metrics, best, axis(metric))]
+    return [
+        _learning("Loss", x, losses, best, every),
+        _learning(f"{name[0].upper()}{name[1:]}", x, [(f"validation {name}", values)], best, curve_axis(name, values)),
+    ]
 
 
 def _learning(
@@ -183,7 +198,7 @@ def filter_chart(layer: Mapping[str, Any], ritz_values: np.ndarray) -> Chart:
         traces.append(_rug(ritz_values, min(0.0, min(float(f.min()) for _, f in curves))))
     ends = "; ".join(f"scale {number(scale)}: {number(float(f[-1]))} at r = 1" for scale, f in curves)
     alt = f"Filter responses of layer {layer['layer']} over Ritz values from -1 to 1. {ends}."
-    return chart(f"Layer {layer['layer']}", alt, traces, axis("r"), axis("f(r)"))
+    return chart(f"Layer {layer['layer']}", alt, traces, axis("r", range=[-1.05, 1.05]), axis("f(r)"))
 
 
 def _rug(values: np.ndarray, height: float) -> dict[str, Any]:
@@ -205,33 +220,34 @@ def ritz_chart(values: np.ndarray, graphs: int) -> Chart:
     return chart("Ritz values", alt, [trace], axis("place"), axis("Ritz value", range=[-1.05, 1.05]))
 
 
-def map_chart(title: str, alt: str, xy: np.ndarray, groups: Sequence[tuple[str, np.ndarray, str]]) -> Chart:
-    """A diffusion map whose nodes are coloured by group: name, which nodes, colour."""
+def map_chart(title: str, alt: str, xy: np.ndarray, groups: Sequence[tuple[str, np.ndarray, str, str]]) -> Chart:
+    """A diffusion map whose items are marked by group: name, which items, colour, symbol."""
     traces = []
-    for name, is_here, shade in groups:
+    for name, is_here, shade, symbol in groups:
         if not is_here.any():
             continue
-        style = {"color": shade, "size": 5, "opacity": 0.8}
+        style = {"color": shade, "size": 5, "opacity": 0.8, "symbol": symbol}
         traces.append(points(xy[is_here, 0], xy[is_here, 1], name, 0, marker=style))
     return _map(title, alt, traces, xy)
 
 
 def shaded_map_chart(title: str, alt: str, xy: np.ndarray, values: np.ndarray) -> Chart:
-    """The same with nodes coloured by a number."""
-    style = {"color": values, "colorscale": "Viridis", "size": 5, "colorbar": {"thickness": 12}}
+    """The same with items coloured by a number."""
+    style = {"color": values, "colorscale": "Viridis", "size": 6, "colorbar": {"thickness": 12}}
+    style |= {"line": {"color": "--muted", "width": 0.5}}  # in sight on either background
     hover = "%{marker.color:.4g}<extra></extra>"
     trace = points(xy[:, 0], xy[:, 1], title, 0, marker=style, showlegend=False, hovertemplate=hover)
     return _map(title, alt, [trace], xy)
 
 
 def _map(title: str, alt: str, traces: Sequence[Mapping[str, Any]], xy: np.ndarray) -> Chart:
-    """With the middle of the nodes in sight."""
+    """With the middle of the items in sight."""
     ranges = [middle_range(column) for column in xy.T]
     is_far = np.zeros(len(xy), dtype=bool)
     for column, found in zip(xy.T, ranges, strict=True):
         is_far |= False if found is None else (column < found[0]) | (column > found[1])
     if is_far.any():
-        alt += f" {int(is_far.sum()):,} nodes lie outside the axes; a double click shows them."
+        alt += f" {int(is_far.sum()):,} points lie outside the axes; a double click shows them."
     axes = (
         axis(f"{place} coordinate", **({"range": r} if r else {}))
         for place, r in zip(("first", "second"), ranges, strict=True)

@@ -21,7 +21,7 @@ from lanczosnet.report.model_charts import (
     learning_charts,
     ritz_chart,
 )
-from lanczosnet.report.numbers import number, shortened, shown
+from lanczosnet.report.numbers import metric_name, number, shortened, shown
 from lanczosnet.report.predictions import (
     calibration_blocks,
     extreme_blocks,
@@ -55,7 +55,7 @@ def model_title(found: Found) -> tuple[str, str]:
     config = found["config"]
     title = f"{found['network']} on {config['data']['name']}"
     name = _metric(config)
-    said = f"{_words(name)} {number(config['result']['metrics']['test'][name])}"
+    said = f"{metric_name(name)} {number(config['result']['metrics']['test'][name])}"
     return title, f"{found['name']}: {said} on the test part of the split."
 
 
@@ -100,7 +100,7 @@ def _metrics(found: Found) -> list[Block]:
         cells = [_value(values.get(name)) for name in names]
         rows.append([TableCell(PART_NAMES[part], is_name=True), _value(parts[part]), *cells])
     caption = f"Metrics with the weights of the best epoch; split {parts['kind']}, hash {parts['hash']}"
-    blocks: list[Block] = [DataTable(caption, ("part", "items", *map(_words, names)), rows)]
+    blocks: list[Block] = [DataTable(caption, ("part", "items", *map(metric_name, names)), rows)]
     if len(config["task"]["targets"]) > 1:
         blocks.append(_by_target(config))
         blocks += _other_metrics(config)
@@ -114,7 +114,7 @@ def _by_target(config: Mapping[str, Any]) -> DataTable:
         cells = [_value(values[target]) for values in parts.values()]
         rows.append([TableCell(f"{target}{unit}", is_name=True), *cells])
     return DataTable(
-        f"{_words(_metric(config))} of every target", ("target", *(PART_NAMES[part] for part in parts)), rows
+        f"{metric_name(_metric(config))} of every target", ("target", *(PART_NAMES[part] for part in parts)), rows
     )
 
 
@@ -125,7 +125,7 @@ def _other_metrics(config: Mapping[str, Any]) -> list[Block]:
         return []
     names = list(dict.fromkeys(name for values in held.values() for name in values if name != _metric(config)))
     rows = [[TableCell(target, is_name=True), *(_value(held[target].get(name)) for name in names)] for target in held]
-    return [DataTable("Other metrics of every target, test", ("target", *map(_words, names)), rows)]
+    return [DataTable("Other metrics of every target, test", ("target", *map(metric_name, names)), rows)]
 
 
 def _learning(found: Found) -> list[Block]:
@@ -172,10 +172,6 @@ def _reproduce(found: Found) -> list[Block]:
 def _metric(config: Mapping[str, Any]) -> str:
     """That epochs were chosen by; models of earlier versions do not name it."""
     return config["task"].get("metric") or ("mae" if config["task"]["kind"] == "regression" else "accuracy")
-
-
-def _words(metric: str) -> str:
-    return metric.replace("_", " ")
 
 
 def _value(value: Any) -> TableCell:

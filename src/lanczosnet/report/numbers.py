@@ -1,23 +1,10 @@
 """How every page writes its numbers and shortens its texts."""
 
-import math
 from typing import Any
 
-NOTHING = "–"  # noqa: RUF001
-DIGITS = 4
+from lanczosnet._numbers import metric_name, number
 
-
-def number(value: Any, digits: int | None = None) -> str:
-    """A number for people: four significant digits, or so many after the point; thousands are set apart."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return NOTHING
-    if isinstance(value, int):
-        return f"{value:,}"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if digits is not None:
-        return f"{value:,.{digits}f}"
-    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.{DIGITS}g}"
+__all__ = ["metric_name", "number", "shortened", "shown", "with_deviation"]
 
 
 def with_deviation(mean: float | None, deviation: float | None, digits: int) -> str:

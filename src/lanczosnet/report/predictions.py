@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lanczosnet.report.blocks import Block, Card, Cards, Chart, Charts, Paragraph
-from lanczosnet.report.charts import color, thinned
+from lanczosnet.report.charts import COLORS, color, thinned
 from lanczosnet.report.model_charts import (
     PART_NAMES,
     confusion_chart,
@@ -113,40 +113,54 @@ def _how_many(table: Mapping[str, Any]) -> str:
 
 
 def map_blocks(found: Found) -> list[Block]:
+    """Of the nodes of one graph, or of many graphs by what the network makes of them."""
     drawn, table = found["map"], found["predictions"]
-    if drawn is None:
-        return [Paragraph("The data are many graphs. The diffusion map is drawn for one.")]
-    kept = thinned(len(drawn["nodes"]), 3000)
-    nodes, xy = drawn["nodes"][kept], np.asarray(drawn["coordinates"])[kept]
-    text = f"{len(kept):,} of {drawn['total']:,} nodes"
-    text += "" if len(drawn["nodes"]) == drawn["total"] else f"; the largest component has {len(drawn['nodes']):,}"
-    where = f"Diffusion map, {text}: near nodes are reached from one another in few steps of a random walk."
+    kept = thinned(len(drawn["rows"]), 3000)
+    rows, xy = drawn["rows"][kept], np.asarray(drawn["coordinates"])[kept]
+    about = _about_nodes if found["config"]["task"]["level"] == "node" else _about_graphs
     make = _number_maps if _is_regression(found) else _class_maps
-    return [Paragraph(where), Charts({"": make(found, table, nodes, xy)})]
+    return [Paragraph(about(drawn, len(kept))), Charts({"": make(found, table, rows, xy)})]
 
 
-def _class_maps(found: Found, table: Mapping[str, Any], nodes: np.ndarray, xy: np.ndarray) -> list[Chart]:
-    predicted, y, known = (table[key][nodes, 0] for key in ("values", "y", "known"))
+def _about_nodes(drawn: Mapping[str, Any], count: int) -> str:
+    size, total = len(drawn["rows"]), drawn["total"]
+    more = "" if size == total else f"; the largest component has {size:,}"
+    near = "near nodes are reached from one another in few steps of a random walk on the graph"
+    return f"Diffusion map, {count:,} of {total:,} nodes{more}: {near}."
+
+
+def _about_graphs(drawn: Mapping[str, Any], count: int) -> str:
+    near = "near graphs are alike to the network, by the mean of their node states before the readout"
+    return f"Diffusion map, {count:,} of {drawn['total']:,} graphs that were not trained on: {near}."
+
+
+def _class_maps(found: Found, table: Mapping[str, Any], rows: np.ndarray, xy: np.ndarray) -> list[Chart]:
+    predicted, y, known = (table[key][rows, 0] for key in ("values", "y", "known"))
     task = found["config"]["task"]
     name, classes = task["targets"][0], task["classes"][0]
-    groups = [(label, predicted == code, color(code)) for code, label in enumerate(classes)]
-    counts = ", ".join(f"{shortened(label)} {int(is_here.sum()):,}" for label, is_here, _ in groups[:20])
+    groups = [(label, predicted == code, color(code), _symbol(code)) for code, label in enumerate(classes)]
+    counts = ", ".join(f"{shortened(label)}: {int(is_here.sum()):,}" for label, is_here, *_ in groups[:20])
     is_right = (predicted == y) & known
-    is_held = np.isin(table["part"][nodes], ("val", "test")) & known
+    is_held = np.isin(table["part"][rows], ("val", "test")) & known
     errors = [
-        ("trained on, or unknown", ~is_held, "--muted"),
-        ("right", is_held & is_right, "--c0"),
-        ("wrong", is_held & ~is_right, "--c1"),
+        ("trained on, or unknown", ~is_held, "--muted", "circle-open"),
+        ("right", is_held & is_right, "--c0", "circle"),
+        ("wrong", is_held & ~is_right, "--c1", "x"),
     ]
     wrong = int((is_held & ~is_right).sum())
     return [
         map_chart("Predicted class", f"Diffusion map by the predicted {name}: {counts}.", xy, groups),
-        map_chart("Errors", f"The same by error: {wrong:,} of {int(is_held.sum()):,} nodes are wrong.", xy, errors),
+        map_chart("Errors", f"The same by error: {wrong:,} of {int(is_held.sum()):,} are wrong.", xy, errors),
     ]
 
 
-def _number_maps(found: Found, table: Mapping[str, Any], nodes: np.ndarray, xy: np.ndarray) -> list[Chart]:
-    predicted, y, known = (table[key][nodes, 0] for key in ("values", "y", "known"))
+def _symbol(code: int) -> str:
+    """Classes beyond the ten colours, too, can be told apart."""
+    return ("circle", "diamond", "square", "triangle-up")[code // COLORS % 4]
+
+
+def _number_maps(found: Found, table: Mapping[str, Any], rows: np.ndarray, xy: np.ndarray) -> list[Chart]:
+    predicted, y, known = (table[key][rows, 0] for key in ("values", "y", "known"))
     name = found["config"]["task"]["targets"][0]
     error = np.abs(predicted - y)[known]
     low, high = number(float(predicted.min())), number(float(predicted.max()))

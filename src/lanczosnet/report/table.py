@@ -87,6 +87,11 @@ class Table:
         failed = f", of which {self.failed} failed" if self.failed else ""
         return [*texts, f"{self.runs} runs{failed}; {duration(self.seconds)} of training in total."]
 
+    def _repr_html_(self) -> str:
+        from lanczosnet.report.formats import as_html
+
+        return as_html(self)
+
     def conclusions(self) -> list[str]:
         """What the paper concludes from the table, and what ours says about it."""
         if not self.claims:

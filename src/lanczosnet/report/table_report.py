@@ -6,6 +6,7 @@ from typing import Any
 
 from lanczosnet.report.blocks import Block, Chart, Charts, DataTable, Listing, Paragraph, Section, TableCell
 from lanczosnet.report.charts import axis, chart, line, log_axis, plain, points, thinned
+from lanczosnet.report.claims import CLAIM_HEADS, claim_row, claims_count, claims_head
 from lanczosnet.report.curves import PANELS, Line, by_cell, by_epoch, panels_of
 from lanczosnet.report.measurement import Comparison, Measurement
 from lanczosnet.report.numbers import number, with_deviation
@@ -36,12 +37,19 @@ def _section(shown: ShownTable, name: str) -> Section:
     curves = _curves(shown) if shown.lines else []
     blocks: list[Block] = [Paragraph(f"From {shown.source}."), _data_table(shown, name if curves else "")]
     blocks += [Listing(table.legend()), Listing(table.summary())]
-    if table.claims:
-        head, *claims = table.conclusions()
-        blocks += [Paragraph(head), Listing(claims)]
+    blocks += [_claims_table(table)] if table.claims else []
     blocks.append(Charts({each.title: [each] for each in _comparisons(table)}, "Ours beside the numbers of others"))
     blocks += [Charts({each.title: [each] for each in curves}, "Learning curves", name)] if curves else []
     return Section(f"{table.title} ({shown.source})", blocks)
+
+
+def _claims_table(table: Table) -> DataTable:
+    """What the paper concludes, and whether ours decides it; a verdict sorts by its word."""
+    rows = [
+        [TableCell(text, is_name=place == 0) for place, text in enumerate(claim_row(claim, table.digits))]
+        for claim in table.claims
+    ]
+    return DataTable(f"{claims_head(table.claims)[:-1]}; {claims_count(table.claims)}.", CLAIM_HEADS, rows)
 
 
 def _data_table(shown: ShownTable, chart_name: str) -> DataTable:

@@ -55,16 +55,20 @@ def check_limit(name: str, value: float, what: str = "") -> None:
     """An error if the value is above its limit; `what` names it, by default the limit's own words."""
     most = limit(name)
     if value > most:
-        raise LimitError(too_many(name, value, what, most))
+        raise LimitError(too_many(name, value, what))
 
 
-def too_many(name: str, value: float, what: str, most: float) -> str:
-    found = f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
-    allowed = f"{most:,.0f}" if most < 1e15 else f"{most:.3g}"
+def too_many(name: str, value: float | None, what: str = "") -> str:
+    """What is said of a value above its limit; None where only this is known."""
+    found = "this" if value is None else _written(value)
     return (
-        f"{what or LIMITS[name].about}: {found} is more than the limit of {allowed}. "
+        f"{what or LIMITS[name].about}: {found} is more than the limit of {_written(limit(name))}. "
         f"If it is meant, set the environment variable {PREFIX}{name}"
     )
+
+
+def _written(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.3g}"
 
 
 # Options of networks, and what limits them: alone, or each number of a list.

@@ -6,6 +6,7 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from lanczosnet.schemas.featurizer import FeaturizerRecord
 from lanczosnet.schemas.limits import check_limit, check_options
 from lanczosnet.schemas.record import (
     Count,
@@ -19,13 +20,14 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     Share,
+    check_distinct,
     checked,
     field,
     parsed,
     up_to_date,
 )
 
-FORMAT = 1
+FORMAT = 2  # 2: the networks' own form is the residual one
 REMEDY = "Copy the whole model directory again, or train again"
 
 Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
@@ -95,6 +97,17 @@ class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", 
 TaskRecord = RegressionRecord | ClassificationRecord
 
 
+class ScalingRecord(Record, frozen=True, kw_only=True):
+    """How features are scaled before the network gets them; mean and deviation of every column, if so standardised."""
+
+    kind: Literal["row", "standardise"]
+    mean: tuple[Finite, ...] = ()
+    deviation: tuple[PositiveFinite, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_length("deviation", self.deviation, "column", self.mean)
+
+
 class CommonData(Record, frozen=True, kw_only=True):
     """The data of the training, as far as all kinds have it."""
 
@@ -104,6 +117,7 @@ class CommonData(Record, frozen=True, kw_only=True):
     folder: str | None = None  # that the training was started in, where the source is a file
     targets: Digest  # fingerprints
     input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
+    scaling: ScalingRecord | None = None  # of float features
 
 
 class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
@@ -112,6 +126,7 @@ class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag=
     inputs: ClassVar[str] = "smiles"
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
+    featurizer: FeaturizerRecord | None = None  # None for the paper's input
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
@@ -153,6 +168,8 @@ class SplitRecord(Record, frozen=True, kw_only=True):
     train: Count
     val: Count
     test: Count
+    number: Count | None = None  # of the public split, or of the fold
+    file: Name | None = None  # that brings the split
 
 
 class FoundStepsRecord(Record, frozen=True, kw_only=True):
@@ -224,8 +241,18 @@ class ModelConfig(Record, frozen=True, kw_only=True):
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
     """The configuration in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY)
+    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _of_published_form})
     return checked(document, ModelConfig, path, REMEDY)
+
+
+def _of_published_form(document: Document) -> Document:
+    """Format 1: a network that does not say how its convolutions follow one another has the published form."""
+    architecture = document.get("architecture")
+    if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
+        options = architecture.get("options")
+        if isinstance(options, dict):
+            options.setdefault("block", "plain")
+    return document | {"format": 2}
 
 
 def check_document(document: Document, path: Path) -> None:
@@ -236,8 +263,3 @@ def check_document(document: Document, path: Path) -> None:
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:
     if len(values) != len(others):
         raise ValueError(f"{name} must have one value per {what} ({len(others)}), but has {len(values)}")
-
-
-def check_distinct(name: str, values: tuple[Any, ...]) -> None:
-    if len(set(values)) != len(values):
-        raise ValueError(f"{name} must be distinct, but some stand twice")

@@ -165,6 +165,7 @@ def _told(message: str) -> tuple[str, str]:
         lambda match: f"unknown field {shown(match[1])}: a newer program wrote it, or the file is damaged",
         problem,
     )
+    problem = problem.replace("Invalid enum value", "Invalid value")
     problem = re.sub(r"`([\w |]+)`", lambda match: _kinds_of(match[1]), problem)
     problem = re.sub(r"^Expected (.*), got ", r"expected \1, but got ", problem)
     problem = re.sub(r"^Expected ", "expected ", problem)
@@ -173,3 +174,8 @@ def _told(message: str) -> tuple[str, str]:
 
 def _kinds_of(text: str) -> str:
     return " or ".join(_KINDS.get(part.strip(), part.strip()) for part in text.split("|"))
+
+
+def check_distinct(name: str, values: tuple[Any, ...]) -> None:
+    if len(set(values)) != len(values):
+        raise ValueError(f"{name} must be distinct, but some stand twice")

@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lanczosnet.graphs import PackedGraphs, load, split
-from lanczosnet.schemas.model_config import DataRecord
+from lanczosnet.graphs import PackedGraphs, Split, load
+from lanczosnet.graphs.catalogue import is_known
+from lanczosnet.schemas.model_config import DataRecord, SmilesData
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.measures import Answers, Measures
 from lanczosnet.training.serialization import TrainedModel
+from lanczosnet.training.splitting import split_again
 from lanczosnet.training.tasks import (
     Classification,
     fingerprint,
@@ -26,22 +28,35 @@ from lanczosnet.training.tasks import (
 FILES = {"edges"}  # options of data that name one
 
 
-def original_data(trained: TrainedModel, part: str, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Tensor]:
-    """The data that a model was trained on and the items of a part of its split; changed data is an error.
+def original_data(trained: TrainedModel, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Split]:
+    """The data that a model was trained on and its split; changed data is an error.
 
     Files that are not here are looked for in the folder that the training was started in.
     """
     about, parts = trained.config.data, trained.config.split
-    options = about.options | {key: _found(about, about.options[key]) for key in FILES & about.options.keys()}
+    options = reading_options(about) | {key: _found(about, about.options[key]) for key in FILES & about.options.keys()}
     data = load(_found(about, about.source), data_dir=data_dir, **options)
-    again = split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
+    again = split_again(data, parts, _found(about, parts.file) if parts.file else None)
     known_inputs = {about.input_hash, input_fingerprint(data)} - {None}
     if again.hash != parts.hash or fingerprint(data) != about.targets or len(known_inputs) > 1:
         raise TrainingError(
             f"{about.source} has changed since the model was trained, and with it what was trained on. "
             "To measure on all of it, pass the new data"
         )
-    return data, getattr(again, part)
+    return data, again
+
+
+def reading_options(about: DataRecord) -> dict[str, Any]:
+    """The loader's options; molecules get the features that the model knows, whatever is the default today."""
+    is_named = is_known(about.source) or about.source.endswith(".safetensors")
+    if is_named or not isinstance(about, SmilesData):
+        return about.options
+    return about.options | {"featurizer": featurizer_of(about)}
+
+
+def featurizer_of(about: SmilesData) -> str | dict[str, Any]:
+    """As `molecules` takes it; models of earlier versions know the paper's input only."""
+    return "paper" if about.featurizer is None else about.featurizer.document()
 
 
 def _found(about: DataRecord, name: str) -> str:

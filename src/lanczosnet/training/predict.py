@@ -1,6 +1,6 @@
 """From SMILES, graphs or tables to predictions, in order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +13,15 @@ from torch_geometric.data import Data
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
+from lanczosnet.graphs.columns import LARGEST_FEATURE
+from lanczosnet.graphs.features import FeatureScaling
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.tasks import Classification, Task
+from lanczosnet.training.notebook import predictions_html
+from lanczosnet.training.tasks import Classification, Task, numbered
+
+NO_NUMBER = "the network's answer is not a number: the input is too far from what it was trained on"
 
 
 @dataclass(frozen=True)
@@ -31,20 +36,33 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.values)
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Values by target name, classes by their names and with their probability, and the error."""
-        return [self._row(i) for i in range(len(self))]
+    def rows(self, most: int | None = None, *, prefix: str = "") -> list[dict[str, Any]]:
+        """Values by target name, classes by their names and with their probability, and the error.
 
-    def _row(self, i: int) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        for j, target in enumerate(self.task.targets):
+        Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
+        `error` last.
+        """
+        names = [f"{prefix}{name}{part}" for name in self.task.targets for part in self._parts]
+        columns = numbered([*names, "error"])
+        return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
+
+    def _repr_html_(self) -> str:
+        return predictions_html(self)
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        """What stands behind the name of a target."""
+        return ("", "_probability") if isinstance(self.task, Classification) else ("",)
+
+    def _cells(self, i: int) -> Iterator[Any]:
+        for j in range(len(self.task.targets)):
             if isinstance(self.task, Classification):
                 code = int(self.values[i, j])
-                row[target] = self.task.classes[j][code] if code >= 0 else None
-                row[f"{target}_probability"] = float(self.probabilities[j][i, code]) if code >= 0 else None
+                yield self.task.classes[j][code] if code >= 0 else None
+                yield float(self.probabilities[j][i, code]) if code >= 0 else None
             else:
-                row[target] = None if self.errors[i] else float(self.values[i, j])
-        return row | {"error": self.errors[i]}
+                yield None if self.errors[i] else float(self.values[i, j])
+        yield self.errors[i]
 
 
 def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_size: int) -> Predictions:
@@ -57,11 +75,24 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
         graphs, errors = _by_names([items] if isinstance(items, Data) else items, getattr(data, "features", None)), None
     else:
         graphs, errors = _from_features(items, data)
+    if scaling := scaling_of(data):
+        graphs = _scaled(graphs, scaling)
     if task.level == "graph":
-        output = _graph_outputs(network, graphs, batch_size)
+        graphs, errors = (graphs, errors) if errors is not None else _of_known_atoms(graphs, data)
+        output = graph_outputs(network, graphs, batch_size)
     else:
         output = torch.cat([_output(network, graph) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
+
+
+def scaling_of(data: DataRecord) -> FeatureScaling | None:
+    """How the features of new graphs are scaled."""
+    held = data.scaling
+    return FeatureScaling(held.kind, held.mean, held.deviation) if held else None
+
+
+def _scaled(graphs: Sequence[Data], scaling: FeatureScaling) -> Sequence[Data]:
+    return scaling.apply(graphs) if isinstance(graphs, PackedGraphs) else [scaling.apply(graph) for graph in graphs]
 
 
 def _by_names(graphs: Sequence[Data], names: Sequence[str] | None) -> Sequence[Data]:
@@ -88,11 +119,36 @@ def _output(network: nn.Module, data: Any) -> Tensor:
         return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
 
 
-def _graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
+def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
     if not len(graphs):
         return None
-    packed = graphs if isinstance(graphs, PackedGraphs) else pack([_bare(data) for data in graphs])
-    return torch.cat([_output(network, batch) for batch in packed.batches(batch_size)])
+    return torch.cat([_output(network, batch) for batch in _packed(graphs).batches(batch_size)])
+
+
+def _packed(graphs: Sequence[Data]) -> PackedGraphs:
+    return graphs if isinstance(graphs, PackedGraphs) else pack([_bare(data) for data in graphs])
+
+
+def _of_known_atoms(graphs: Sequence[Data], data: DataRecord) -> tuple[Sequence[Data], list[str] | None]:
+    """Of molecules that are given as graphs: those whose elements the model has seen, and an error for the others."""
+    if not isinstance(data, SmilesData) or not len(graphs):
+        return graphs, None
+    from lanczosnet.graphs.molecule_arrays import elements, recorded_featurizer, seen_elements
+
+    packed, featurizer = _packed(graphs), recorded_featurizer(data.featurizer)
+    atoms = elements(packed.node["x"], featurizer)
+    if atoms is None or not bool((unknown := ~torch.isin(atoms, seen_elements(data.atom_types, featurizer))).any()):
+        return packed, None
+    errors = [""] * len(packed)
+    for atom in unknown.nonzero().view(-1).tolist():
+        molecule = int(torch.searchsorted(packed.node_ptr, atom, right=True)) - 1
+        errors[molecule] = _unknown_atom(int(atoms[atom]))
+    return [packed[i] for i, error in enumerate(errors) if not error], errors
+
+
+def _unknown_atom(number: int) -> str:
+    kind = f"atom of atomic number {number}" if number else "such element"
+    return f"the training data had no {kind}"
 
 
 def _bare(data: Data) -> Data:
@@ -104,31 +160,23 @@ def _bare(data: Data) -> Data:
 def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.smiles import EDGE_TYPES, Molecule, read_smiles
+    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
+    from lanczosnet.graphs.smiles import Molecule, read_smiles
 
-    if data.edge_types != EDGE_TYPES:
+    featurizer = recorded_featurizer(data.featurizer)
+    if data.edge_types != featurizer.bonds:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles)]
+    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]
-    return [_molecule_graph(result, len(EDGE_TYPES)) for result in results if isinstance(result, Molecule)], errors
+    found = [result for result in results if isinstance(result, Molecule)]
+    return molecule_graphs(concatenated(found), featurizer) if found else [], errors
 
 
 def _known_atoms(result: Any, known: set[int]) -> Any:
     if isinstance(result, str):
         return result
     unknown = sorted(set(result.atoms.tolist()) - known)
-    return f"the training data had no atom of atomic number {unknown[0]}" if unknown else result
-
-
-def _molecule_graph(molecule: Any, num_edge_types: int) -> Data:
-    kinds = np.unpackbits(molecule.types[:, None], axis=1, count=num_edge_types, bitorder="little")
-    edge_attr = torch.from_numpy(kinds).float()
-    return Data(
-        x=torch.from_numpy(molecule.atoms).long(),
-        edge_index=torch.from_numpy(molecule.bonds).long().t().contiguous(),
-        edge_attr=edge_attr,
-        edge_weight=edge_attr.sum(1),
-    )
+    return _unknown_atom(unknown[0]) if unknown else result
 
 
 def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:
@@ -143,9 +191,8 @@ def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[s
             raise DataError(f"there is no column {missing[0]!r}", remedy=f"The model needs {', '.join(names)}")
         items = items[names]
     values = _numbers(items)
-    good = torch.isfinite(values).all(1)
-    errors = ["" if fine else "a feature is missing or not a number" for fine in good.tolist()]
-    x = values[good]
+    errors = [_row_error(*flags) for flags in zip(*_row_flags(values), strict=True)]
+    x = values[torch.tensor([not error for error in errors], dtype=torch.bool)]
     if not len(x):
         return [], errors
     return [Data(x=x, edge_index=_neighbours(x, data.neighbours))], errors
@@ -164,20 +211,41 @@ def _numbers(items: Any) -> Tensor:
     return values
 
 
+def _row_flags(values: Tensor) -> tuple[list[bool], list[bool]]:
+    """Of every row, whether all its features are numbers, and none is too large to stand beside other rows."""
+    return torch.isfinite(values).all(1).tolist(), (values.abs() <= LARGEST_FEATURE).all(1).tolist()
+
+
+def _row_error(is_number: bool, is_moderate: bool) -> str:
+    if not is_number:
+        return "a feature is missing or not a number"
+    return "" if is_moderate else f"a feature is above {LARGEST_FEATURE:.0e}: it would distort the rows beside it"
+
+
 def _neighbours(x: Tensor, k: int) -> Tensor:
     """Few rows have fewer neighbours."""
     return knn_graph(x, min(k, len(x) - 1)) if len(x) > 1 else torch.zeros(2, 0, dtype=torch.long)
+
+
+def _with_outputs(errors: Sequence[str] | None, are_numbers: Sequence[bool]) -> list[str]:
+    """The errors of the items; of those that had none, whether the network answered with numbers."""
+    answers = iter(are_numbers)
+    items = [""] * len(are_numbers) if errors is None else errors
+    return [error or ("" if next(answers) else NO_NUMBER) for error in items]
 
 
 def _in_order(task: Task, output: Tensor | None, errors: list[str] | None) -> Predictions:
     """Put the predictions back between the items that have none."""
     if output is None:
         output = torch.zeros(0, task.out_channels)
-    errors = [""] * len(output) if errors is None else errors
+    predicted = task.predicted(output).float()
+    are_numbers = output.isfinite().all(1) & predicted.isfinite().all(1)
+    errors = _with_outputs(errors, are_numbers.tolist())
+    output, predicted = output[are_numbers], predicted[are_numbers]
     good = torch.tensor([not error for error in errors], dtype=torch.bool)
     is_class = isinstance(task, Classification)
     values = torch.full((len(errors), len(task.targets)), -1.0 if is_class else float("nan"))
-    values[good] = task.predicted(output).float()
+    values[good] = predicted
     parts = []
     for part in task.probabilities(output) if isinstance(task, Classification) else ():
         whole = torch.full((len(errors), part.shape[1]), float("nan"))

@@ -7,6 +7,7 @@ import json
 import shlex
 import warnings
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import aggr
 from torch_geometric.utils import subgraph
 
-from lanczosnet.graphs import Split, split
+from lanczosnet.graphs import Split
+from lanczosnet.graphs.features import AUTO, NONE, feature_scaling
+from lanczosnet.layers.readout import PooledReadout
 from lanczosnet.schemas.model_config import ModelConfig
 from lanczosnet.training.architecture import architecture_for
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.evaluation import original_data
+from lanczosnet.training.predict import graph_outputs
 from lanczosnet.training.recipes import RECIPES
 from lanczosnet.training.serialization import TrainedModel, load_model
 from lanczosnet.training.tasks import targets_of
@@ -31,6 +36,8 @@ PARTS = ("train", "val", "test")
 MOST_GRAPHS = 5000  # predicted in each part
 MOST_SPECTRA = 100  # graphs whose Ritz values are shown
 MOST_MAPPED = 30_000  # nodes of a diffusion map
+MOST_MAPPED_GRAPHS = 2000
+BATCH = 256
 GRID = 401  # Ritz values at which a filter is evaluated
 
 
@@ -43,13 +50,13 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
 
     @cache
     def data_and_split() -> tuple[Any, Split]:
-        return _original(trained, data_dir)
+        return original_data(trained, data_dir)
 
     def predicted() -> dict[str, Any]:
         return _predictions(trained, *data_and_split())
 
     def command() -> str:
-        defaults = {} if "data" in found["problems"] else _defaults(trained, data_and_split()[0])
+        defaults = {} if "data" in found["problems"] else _defaults(trained, *data_and_split())
         return shlex.join(train_command(trained.config, defaults))
 
     makers: dict[str, Callable[[], Any]] = {
@@ -57,8 +64,8 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
         "filters": lambda: _filters(trained.network),
         "data": lambda: _described(data_and_split()[0]),
         "predictions": predicted,
-        "ritz_values": lambda: _ritz_values(trained.network, *data_and_split()),
-        "map": lambda: _diffusion_map(data_and_split()[0]),
+        "ritz_values": lambda: _ritz_values(trained, *data_and_split()),
+        "map": lambda: _diffusion_map(trained, data_and_split()[0], found.get("predictions")),
         "command": command,
     }
     for name, make in makers.items():
@@ -81,8 +88,12 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     recipe = vars(RECIPES[training.recipe][config.task.level])
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
+    options |= {key: value for key, value in architecture.options.items() if key == "block"}  # others follow from it
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
-    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.kind]
+    command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
+    features = about.scaling.kind if about.scaling else NONE
+    command += ["--features", features] if features != defaults.get("features", NONE) else []
+    command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
     command += _repeated("--data-set", about.options)
@@ -90,26 +101,29 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
 
 
 def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:
-    pairs = (f"{key}={value}" for key, value in values.items())
+    pairs = (f"{key}={_quotable(value)}" for key, value in values.items())
     return [word for pair in pairs for word in (option, pair)]
 
 
-def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
-    """The options of a network of this kind on this data, and nothing set."""
-    return architecture_for(data, trained.task, trained.config.architecture.name).options
+def _quotable(value: Any) -> Any:
+    """Texts of a list between `"`: the shell quotes those between `'` so that nobody can read them."""
+    are_texts = isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+    return json.dumps(list(value), ensure_ascii=False) if are_texts else value
+
+
+def _defaults(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
+    """The options of a network of this kind on this data, and how its features are scaled, with nothing set."""
+    scaling = feature_scaling(data, AUTO, parts.train)
+    architecture = trained.config.architecture
+    form = {key: value for key, value in architecture.options.items() if key == "block"}
+    options = architecture_for(data, trained.task, architecture.name, form).options
+    return options | {"features": scaling.kind if scaling else NONE}
 
 
 def _epochs(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise TrainingError(f"there is no {path.name} beside the model")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _original(trained: TrainedModel, data_dir: Path | None) -> tuple[Any, Split]:
-    """The data and the split of the training; changed data is an error."""
-    parts = trained.config.split
-    data, _ = original_data(trained, "test", data_dir)
-    return data, split(data, parts.kind, fraction=parts.fraction, seed=parts.seed)
 
 
 def _described(data: Any) -> dict[str, int]:
@@ -171,10 +185,12 @@ def _filters(network: nn.Module) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def _ritz_values(network: nn.Module, data: Any, parts: Split) -> dict[str, Any]:
+def _ritz_values(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
     """Of the graph, or of some test graphs; of a learned affinity, those that the network sees."""
     graphs = [data] if isinstance(data, Data) else [data[int(i)] for i in _spread(parts.test, MOST_SPECTRA)]
+    network = trained.network
     is_learned = getattr(network, "kernel", None) is not None
+    graphs = [trained.inputs(graph) for graph in graphs] if is_learned else graphs
     values = [(_learned_values if is_learned else _fixed_values)(network, graph) for graph in graphs]
     return {"values": torch.cat(values).clamp(-1, 1).numpy(), "graphs": len(graphs), "is_learned": is_learned}
 
@@ -203,10 +219,37 @@ def _without_padding(matrix: Tensor) -> Tensor:
     return values[values.abs().argsort(descending=True)[: len(values) - padding]]
 
 
-def _diffusion_map(data: Any) -> dict[str, Any] | None:
-    """Two coordinates of every node of the largest component; of many graphs there is none."""
-    if not isinstance(data, Data):
-        return None
+def _diffusion_map(trained: TrainedModel, data: Any, predicted: dict[str, Any] | None) -> dict[str, Any]:
+    """Two coordinates of rows of the predictions."""
+    return _map_of_nodes(data) if isinstance(data, Data) else _map_of_graphs(trained, data, predicted)
+
+
+def _map_of_graphs(trained: TrainedModel, data: Any, predicted: dict[str, Any] | None) -> dict[str, Any]:
+    """Of graphs that were not trained on, by the mean of their node states before the readout."""
+    from lanczosnet.diffusion_maps import DiffusionMap
+
+    if predicted is None:
+        raise TrainingError("there are no predictions")
+    total = len(predicted["items"])
+    if total < 3:
+        raise TrainingError("a diffusion map needs three graphs that were not trained on")
+    rows = _spread(torch.arange(total), MOST_MAPPED_GRAPHS).numpy()
+    states = _mean_states(trained, [trained.inputs(data[int(i)]) for i in predicted["items"][rows]])
+    return {"rows": rows, "coordinates": DiffusionMap().fit_transform(states), "total": total}
+
+
+def _mean_states(trained: TrainedModel, graphs: list[Data]) -> np.ndarray:
+    """`[graph, channel]`: a network whose readout is the plain mean."""
+    network: Any = copy(trained.network)  # shares everything but the readout
+    network._modules = {**network._modules, "readout": PooledReadout(1, 1, aggr.MeanAggregation(), 1)}
+    network.readout.linear = nn.Identity()
+    states = graph_outputs(network, graphs, BATCH)
+    assert states is not None
+    return states.numpy()
+
+
+def _map_of_nodes(data: Data) -> dict[str, Any]:
+    """Of every node of the largest component."""
     from lanczosnet.diffusion_maps import DiffusionMap
 
     nodes = _largest_component(data)
@@ -215,7 +258,7 @@ def _diffusion_map(data: Any) -> dict[str, Any] | None:
     weight = data.get("edge_weight")
     edges, weight = subgraph(nodes, data.edge_index, weight, relabel_nodes=True, num_nodes=data.num_nodes)
     fitted = DiffusionMap(n_components=2).fit_graph(edges, weight, num_nodes=len(nodes))
-    return {"nodes": nodes.numpy(), "coordinates": fitted.embedding_, "total": data.num_nodes}
+    return {"rows": nodes.numpy(), "coordinates": fitted.embedding_, "total": data.num_nodes}
 
 
 def _largest_component(data: Data) -> Tensor:

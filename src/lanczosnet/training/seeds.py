@@ -1,25 +1,29 @@
-"""Several seeds of one job at once. Every one is trained exactly as it would be alone, whatever the network.
+"""Several seeds or splits of one job at once. Every run is trained exactly as it would be alone, whatever the network.
 
 On a CUDA device one process trains them side by side; elsewhere each has a process.
 """
 
 import multiprocessing
 import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
+from torch_geometric.data import Data
 
+from lanczosnet.files import only_writer
+from lanczosnet.graphs import PackedGraphs, load
+from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.job import Job, JobSpec, as_it_ended, discard_runs, finished_before, prepare, run, run_jobs
+from lanczosnet.training.job import Job, JobSpec, job_of, prepare, run, run_jobs
 from lanczosnet.training.loop import Outcome
+from lanczosnet.training.model_folder import as_it_ended, begin_anew, finished_before
 from lanczosnet.training.state import EpochReport, FitResult
 
 if TYPE_CHECKING:
@@ -28,16 +32,16 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 10  # on a GPU, whose memory they share
 
 
-def seed_folder(folder: Path, seed: int) -> Path:
-    return folder / f"seed-{seed}"
+def run_seeds(spec: JobSpec, seeds: Sequence[int], folder: Path, **options: Any) -> list[FitResult]:
+    """Train every seed into `folder/seed-0`, ...; the results, in the seeds' order. Options as in `run_specs`."""
+    return run_specs({f"seed-{seed}": replace(spec, seed=seed) for seed in seeds}, folder, **options)
 
 
-def run_seeds(
-    spec: JobSpec,
-    seeds: Sequence[int],
+def run_specs(
+    specs: Mapping[str, JobSpec],
     folder: Path,
     *,
-    job: Job | None = None,
+    data: Data | PackedGraphs | None = None,
     at_once: int | None = None,
     concurrent: bool | None = None,
     device: str = "auto",
@@ -49,42 +53,55 @@ def run_seeds(
     data_dir: Path | None = None,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> list[FitResult]:
-    """Train every seed into a folder of its own, as `run` does; the results, in the seeds' order.
+    """Train specs that differ in seed and split alone, each into a folder of its own, as `run` does.
 
     Args:
-        job: the spec with its data, where the caller has loaded them.
+        specs: by the names of their folders in `folder`.
+        data: those of the specs, where the caller has loaded them.
         at_once: how many train at a time; by default as many as there are cores, or ten on a GPU.
         concurrent: whether they train in this process; the default on a CUDA device.
-        on_progress: gets every share of a seed's work that is done.
+        on_progress: gets every share of a run's work that is done.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TrainingError("several seeds are not trained by torchrun: leave it out, or train one seed")
-    job = job or prepare(spec, data_dir)  # mistakes are noticed, and caches made, once and here
-    if overwrite and not resume:
-        discard_runs(job, [seed_folder(folder, seed) for seed in seeds])
-    concurrent = is_cuda(device) if concurrent is None else concurrent
+    first = next(iter(specs.values()))
+    data = load(first.source, data_dir=data_dir, **first.data_options) if data is None else data
+    job = job_of(first, data)  # mistakes are noticed once, and here
     fabric = partial(fabric_for, device, precision, deterministic=deterministic)
-    if concurrent:
-        jobs = {seed: job.with_seed(seed).saved_in(seed_folder(folder, seed), checkpoint_seconds) for seed in seeds}
-        return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
-    one = partial(
-        _run_one, spec, folder, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds}
-    )
-    return _results(list(_in_processes(one, seeds, at_once, on_progress)))
+    runs = {folder / name: spec for name, spec in specs.items()}
+    with only_writer(folder):
+        if overwrite and not resume:
+            with _only_writer_of(filter(Path.exists, runs)):
+                begin_anew(job, list(runs))
+            resume = True
+        if is_cuda(device) if concurrent is None else concurrent:
+            with _only_writer_of(runs):
+                jobs = {path: job_of(spec, data).saved_in(path, checkpoint_seconds) for path, spec in runs.items()}
+                return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
+        one = partial(_run_one, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds})
+        return _results(list(_in_processes(one, list(runs.items()), at_once, on_progress)))
+
+
+@contextmanager
+def _only_writer_of(folders: Iterable[Path]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(only_writer(folder))
+        yield
 
 
 def _side_by_side(
-    jobs: dict[int, Job], fabric: "Fabric", at_once: int, resume: bool, on_progress: Callable[[float], None]
+    jobs: dict[Path, Job], fabric: "Fabric", at_once: int, resume: bool, on_progress: Callable[[float], None]
 ) -> list[FitResult]:
     """Everything that can be trained is trained and saved before a divergence is reported."""
-    results = {seed: finished_before(job, resume) for seed, job in jobs.items()}
-    pending = [seed for seed, result in results.items() if result is None]
+    results = {path: finished_before(job, resume) for path, job in jobs.items()}
+    pending = [path for path, result in results.items() if result is None]
     on_progress(float(len(jobs) - len(pending)))
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[Path, Outcome] = {}
     for begin in range(0, len(pending), at_once):
         group = pending[begin : begin + at_once]
-        outcomes |= zip(group, _group([jobs[seed] for seed in group], fabric, on_progress), strict=True)
-    return _results([_end_of(result, outcomes.get(seed), jobs[seed]) for seed, result in results.items()])
+        outcomes |= zip(group, _group([jobs[path] for path in group], fabric, on_progress), strict=True)
+    return _results([_end_of(result, outcomes.get(path), jobs[path]) for path, result in results.items()])
 
 
 def _end_of(result: FitResult | None, outcome: Outcome | None, job: Job) -> FitResult | DivergenceError:
@@ -110,22 +127,25 @@ def _group(jobs: Sequence[Job], fabric: "Fabric", on_progress: Callable[[float],
 
 
 def _in_processes(
-    one: Callable[[int], FitResult | DivergenceError],
-    seeds: Sequence[int],
+    one: Callable[[tuple[Path, JobSpec]], FitResult | DivergenceError],
+    runs: Sequence[tuple[Path, JobSpec]],
     at_once: int | None,
     on_progress: Callable[[float], None],
 ) -> Iterator[FitResult | DivergenceError]:
     cores = num_cores()
-    workers = at_once or min(len(seeds), cores)
+    workers = at_once or min(len(runs), cores)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context, begin_worker, (max(1, cores // workers),))
     try:
-        for result in pool.map(one, seeds):
+        with interrupts_ignored():
+            futures = [pool.submit(one, place) for place in runs]
+        for future in futures:
+            result = future.result()
             on_progress(1.0)
             yield result
     except BrokenProcessPool as error:
         raise TrainingError(
-            "a process that trained a seed died: it was killed, or there is too little memory. What is finished is "
+            "a process that trained a run died: it was killed, or there is too little memory. What is finished is "
             "kept: pass resume=True to go on"
         ) from error
     finally:
@@ -140,27 +160,13 @@ def _end(pool: ProcessPoolExecutor) -> None:
     pool.shutdown(cancel_futures=True)
 
 
-def num_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def begin_worker(num_threads: int) -> None:
-    """Set up a process that trains beside others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
-    torch.set_num_threads(num_threads)
-
-
 def _run_one(
-    spec: JobSpec,
-    folder: Path,
-    fabric: Callable[[], "Fabric"],
-    data_dir: Path | None,
-    options: dict[str, Any],
-    seed: int,
+    fabric: Callable[[], "Fabric"], data_dir: Path | None, options: dict[str, Any], place: tuple[Path, JobSpec]
 ) -> FitResult | DivergenceError:
-    job = prepare(replace(spec, seed=seed), data_dir)
+    folder, spec = place
+    job = prepare(spec, data_dir)
     try:
-        return run(job, seed_folder(folder, seed), fabric=fabric(), **options)
+        return run(job, folder, fabric=fabric(), **options)
     except DivergenceError as error:
         return error
 

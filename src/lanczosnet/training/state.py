@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.engine.fused_adam import FusedAdam, can_fuse
+from lanczosnet.training.notebook import fit_html
 from lanczosnet.training.recipes import Recipe
 
 
@@ -39,6 +40,9 @@ class FitResult:
     metrics: dict[str, dict[str, float]]  # of the validation and the test items
     by_target: dict[str, dict[str, float]]  # the metric that epochs are chosen by of every target, of the same items
     metrics_by_target: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # part, target, metric
+
+    def _repr_html_(self) -> str:
+        return fit_html(self)
 
 
 @dataclass

@@ -236,7 +236,9 @@ def with_entry(row: int, column: int, value: float) -> torch.Tensor:
     ("arguments", "options", "message"),
     [
         pytest.param(("a graph",), {}, "not a str; convert it first", id="not a graph"),
-        pytest.param((PATH.to_sparse(),), {}, "tensor of layout torch.sparse_coo; convert", id="torch sparse"),
+        pytest.param((PATH[:2].to_sparse(),), {}, r"square, but this one has shape \(2, 3\)", id="torch sparse"),
+        pytest.param((torch.ones(3, 3, 2).to_sparse(2),), {}, "square, but", id="sparse vectors"),
+        pytest.param((PATH.to_sparse(), torch.ones(4)), {}, "drop edge_weight", id="torch sparse and weights"),
         pytest.param((EDGES[:, :3],), {}, "nodes 1 and 2 only one points .* undirected.*to_undirected$", id="one way"),
         pytest.param((EDGES, UNEVEN), {}, r"differ by 1\. Symmetrise.*to_undirected.*reduce='mean'", id="weights"),
         pytest.param((with_entry(0, 1, 2.0),), {}, r"differ by 1\. Symmetrise them.*\(A \+ A\.mT\) / 2", id="dense"),
@@ -261,7 +263,9 @@ def with_entry(row: int, column: int, value: float) -> torch.Tensor:
         pytest.param((EDGES,), {"batch": torch.tensor([0, 0, 1])}, r"edge 1 joins nodes \(1, 2\) of diff", id="cross"),
         pytest.param((EDGES,), {"batch": torch.zeros(4).long(), "num_nodes": 3}, r"one entry per node, \[3\]", id="b"),
         pytest.param((EDGES,), {"batch": torch.zeros(3).long() + 2, "num_graphs": 2}, "fix num_graphs", id="graphs"),
-        pytest.param((scipy.sparse.eye_array(3), torch.ones(3)), {}, "SciPy .* drop edge_weight", id="scipy weight"),
+        pytest.param(
+            (scipy.sparse.eye_array(3), torch.ones(3)), {}, "own weights: drop edge_weight", id="scipy weight"
+        ),
         pytest.param((scipy.sparse.eye_array(3),), {"num_nodes": 4}, "3 nodes, but .* 4: drop num_nodes", id="scipy n"),
         pytest.param((scipy.sparse.coo_array((2, 3)),), {}, r"square, but this one has shape \(2, 3\)", id="scipy"),
     ],

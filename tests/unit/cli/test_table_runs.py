@@ -4,6 +4,7 @@ from lanczosnet.cli import table_runs
 from lanczosnet.cli.selection import Selection
 from lanczosnet.experiments.store import Store
 from lanczosnet.experiments.tables import ablation_grid
+from line_builders import result_line
 
 
 def test_seeds_are_added_until_every_comparison_is_decided(tmp_path, monkeypatch, capsys):
@@ -15,15 +16,19 @@ def test_seeds_are_added_until_every_comparison_is_decided(tmp_path, monkeypatch
         store, known = Store(path), Store(path).lines()
         for run in grid.runs:
             if run.key not in known:
-                store.append({"key": run.key, **run.cell.facts(), "seed": run.seed, **_result(run)})
+                store.append(result_line(run.key, **run.cell.facts(), seed=run.seed, **_result(run)))
         return True
 
     def _result(run):
         noise = 1e-5 * (run.seed % 7) if run.cell.model == "lanczosnet" else 0.0
-        error = 0.01 + 1e-3 * order[run.cell.key] + noise
+        error = 1.0 + 1e-3 * order[run.cell.key] + noise
         if run.cell.key == last and run.seed < 10_000:
             error += {1234: 0.1, 5678: -0.1, 9012: 0.0}[run.seed]
-        return {"seconds": 1.0, "finished_at": "2026-01-01", "metrics": {"val": {"mae": error}}}
+        parts = ("val", "test")
+        return {
+            "metrics": {part: {"mae": error} for part in parts},
+            "by_target": {part: {"a": error} for part in parts},
+        }
 
     grid = ablation_grid()
     order = {cell.key: place for place, cell in enumerate(grid.cells)}

@@ -12,21 +12,30 @@ import pytest
 
 from lanczosnet.experiments import store as stores
 from lanczosnet.experiments.store import Store, StoreError, as_text, best_of, select
+from line_builders import result_line
 
 
-def line(key: str, seed: int = 0, finished: str = "2020-01-01", **more):
-    facts = {"table": "t", "cell": "c", "dataset": "d", "split": "uniform", "fraction": 0.1, "model": "m", "label": ""}
-    return {"key": key, **facts, "recipe": "paper", "seed": seed, "finished_at": finished, **more}
+def line(name: str, seed: int = 0, finished: str = "2020-01-01", **more):
+    return result_line(key_of(name), seed=seed, finished_at=finished, **more)
+
+
+def key_of(name: str) -> str:
+    return name.encode().hex().ljust(16, "0")
+
+
+def names(lines) -> set[str]:
+    """Of the lines of a store."""
+    return {bytes.fromhex(key).rstrip(b"\0").decode() for key in lines}
 
 
 def test_lines_come_back_and_new_ones_are_seen(tmp_path):
     writer, reader = Store(tmp_path / "s"), Store(tmp_path / "s")
     assert reader.lines() == {}
-    writer.append(line("a", value=0.1 + 0.2))
-    assert reader.lines()["a"]["value"] == 0.1 + 0.2
+    writer.append(line("a", seconds=0.1 + 0.2))
+    assert reader.lines()[key_of("a")]["seconds"] == 0.1 + 0.2
     writer.append(line("b"))
     Store(tmp_path / "s.jsonl").append(line("c"))
-    assert set(reader.lines()) == {"a", "b", "c"}
+    assert names(reader.lines()) == {"a", "b", "c"}
 
 
 def test_a_torn_last_line_is_ignored_and_gone_after_a_merge(tmp_path):
@@ -36,13 +45,16 @@ def test_a_torn_last_line_is_ignored_and_gone_after_a_merge(tmp_path):
     (path,) = (tmp_path / "s").glob("*.jsonl")
     path.write_bytes(path.read_bytes()[:-7])
     again = Store(tmp_path / "s")
-    assert set(again.lines()) == {"a"}
+    assert names(again.lines()) == {"a"}
     again.append(line("b"))
-    assert set(again.lines()) == {"a", "b"}
+    assert names(again.lines()) == {"a", "b"}
     assert again.merge() == 2
-    assert [json.loads(text)["key"] for text in (tmp_path / "s.jsonl").read_text().splitlines()] == ["a", "b"]
+    assert [json.loads(text)["key"] for text in (tmp_path / "s.jsonl").read_text().splitlines()] == [
+        key_of("a"),
+        key_of("b"),
+    ]
     assert not (tmp_path / "s").exists()
-    assert set(again.lines()) == set(Store(tmp_path / "s").lines()) == {"a", "b"}
+    assert names(again.lines()) == names(Store(tmp_path / "s").lines()) == {"a", "b"}
 
 
 def test_a_line_that_is_finished_later_is_read_whole(tmp_path):
@@ -53,12 +65,12 @@ def test_a_line_that_is_finished_later_is_read_whole(tmp_path):
     path.write_bytes(text[:20])
     assert store.lines() == {}
     path.write_bytes(text)
-    assert set(store.lines()) == {"a"}
+    assert names(store.lines()) == {"a"}
 
 
 def test_what_is_no_result_is_an_error_that_names_the_file(tmp_path):
-    (tmp_path / "s.jsonl").write_text('{"some": 1}\n')
-    with pytest.raises(StoreError, match=r"s\.jsonl has a line that is no result"):
+    (tmp_path / "s.jsonl").write_text(as_text(line("a")) + '{"key": "1"}\n')
+    with pytest.raises(StoreError, match=r"s\.jsonl, line 2: key: expected .*\. Delete this line"):
         Store(tmp_path / "s").lines()
 
 
@@ -66,9 +78,9 @@ PRELUDE = (
     "import json, sys, time\nfrom lanczosnet.experiments import Store\nstore, name = Store(sys.argv[1]), sys.argv[2]\n"
 )
 WRITE = """
+template = json.loads(sys.argv[3])
 for i in range(50):
-    facts = dict.fromkeys(["table", "recipe", "dataset", "split", "model", "label", "cell"], "") | {"fraction": 0.1}
-    store.append({"key": f"{name}{i}", "finished_at": "2020", "filler": "x" * 3000, "seed": i, **facts})
+    store.append(template | {"key": f"{name}{i}".encode().hex().ljust(16, "0"), "hardware": "x" * 3000, "seed": i})
 """
 CLAIM_ALL = """
 with store.claiming(f"k{i}" for i in range(100)) as mine:
@@ -78,7 +90,7 @@ with store.claiming(f"k{i}" for i in range(100)) as mine:
 
 
 def process(path, code: str, name: str) -> subprocess.Popen:
-    command = [sys.executable, "-c", PRELUDE + code, str(path), name]
+    command = [sys.executable, "-c", PRELUDE + code, str(path), name, json.dumps(line("a"))]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -86,7 +98,7 @@ def test_parallel_writers_lose_and_mix_nothing(tmp_path):
     for writer in [process(tmp_path / "s", WRITE, name) for name in "abcd"]:
         writer.communicate()
         assert writer.returncode == 0
-    assert set(Store(tmp_path / "s").lines()) == {f"{name}{i}" for name in "abcd" for i in range(50)}
+    assert names(Store(tmp_path / "s").lines()) == {f"{name}{i}" for name in "abcd" for i in range(50)}
 
 
 def test_no_two_workers_get_the_same_run(tmp_path):
@@ -159,6 +171,33 @@ def test_claims_do_without_hard_links(tmp_path, monkeypatch):
         assert first == ["a"]
 
 
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '{"host": 5}', '{"host": "here", "process": 1e400}', "\xff", "x" * 9999]
+)
+def test_a_claim_that_nobody_can_read_holds_until_it_is_stale(tmp_path, content):
+    claim = tmp_path / "s" / "claims" / "a.0"
+    claim.parent.mkdir(parents=True)
+    claim.write_text(content)
+    store = Store(tmp_path / "s")
+    assert store.running() == {"a"}
+    os.utime(claim, (1, 1))
+    with store.claiming(["a"]) as mine:
+        assert mine == ["a"]
+
+
+def test_a_claim_from_the_future_holds_no_run(tmp_path):
+    claim = tmp_path / "s" / "claims" / "a.0"
+    claim.parent.mkdir(parents=True)
+    claim.write_text(json.dumps({"host": "elsewhere", "process": 1}))
+    os.utime(claim, (time.time() + 60,) * 2)  # of a machine whose clock is a minute ahead
+    store = Store(tmp_path / "s")
+    assert store.running() == {"a"}
+    os.utime(claim, (time.time() + 10 * 365 * 86400,) * 2)
+    assert store.running() == set()
+    with store.claiming(["a"]) as mine:
+        assert mine == ["a"]
+
+
 def test_a_claim_from_elsewhere_is_stale_when_it_was_not_renewed(tmp_path):
     (tmp_path / "s" / "claims").mkdir(parents=True)
     claim = tmp_path / "s" / "claims" / "a.0"
@@ -185,22 +224,22 @@ def test_a_living_worker_renews_its_claims(tmp_path, monkeypatch):
 
 
 def test_duplicates_are_resolved_alike_in_any_order():
-    early, late = line("a", finished="2020"), line("a", finished="2021")
-    failed, again = line("a", finished="2019", error="x"), line("a", finished="2022", error="y")
+    early, late = line("a", finished="2020-01-01"), line("a", finished="2021-01-01")
+    failed, again = line("a", finished="2019-01-01", error="x"), line("a", finished="2022-01-01", error="y")
     for order in ([early, late, failed, again], [again, late, early, failed], [failed, early, again, late]):
-        assert best_of(order)["a"] is early
-    assert best_of([failed, again])["a"] is best_of([again, failed])["a"] is again
+        assert best_of(order)[key_of("a")] is early
+    assert best_of([failed, again])[key_of("a")] is best_of([again, failed])[key_of("a")] is again
 
 
 def test_merging_is_the_union_and_the_same_bytes_in_any_order(tmp_path):
     for name, keys in (("one", "ab"), ("two", "bc")):
         store = Store(tmp_path / name)
         for key in keys:
-            store.append(line(key, seed=ord(key), finished=f"20{len(name)}{key}"))
+            store.append(line(key, seed=ord(key), finished=f"202{len(name)}-01-0{ord(key) - 96}"))
     for target, sources in (("x", ("one", "two")), ("y", ("two", "one"))):
         assert Store(tmp_path / target).merge([Store(tmp_path / source) for source in sources]) == 3
     assert (tmp_path / "x.jsonl").read_bytes() == (tmp_path / "y.jsonl").read_bytes()
-    assert set(Store(tmp_path / "one").lines()) == {"a", "b"}
+    assert names(Store(tmp_path / "one").lines()) == {"a", "b"}
 
 
 def test_a_store_with_runs_under_way_is_not_merged(tmp_path):
@@ -211,13 +250,13 @@ def test_a_store_with_runs_under_way_is_not_merged(tmp_path):
 
 def test_a_reader_notices_that_a_file_was_replaced(tmp_path):
     reader = Store(tmp_path / "s")
-    Store(tmp_path / "s").append(line("m", filler="x" * 50))
+    Store(tmp_path / "s").append(line("m", seed=1, hardware="x" * 50))
     Store(tmp_path / "s").merge()
-    assert set(reader.lines()) == {"m"}
+    assert names(reader.lines()) == {"m"}
     for key in "abc":
-        Store(tmp_path / "s").append(line(key, seed=-1))
+        Store(tmp_path / "s").append(line(key))
     Store(tmp_path / "s").merge()
-    assert set(reader.lines()) == set("abcm")
+    assert names(reader.lines()) == set("abcm")
 
 
 def test_merging_spares_the_file_of_a_worker_that_lives(tmp_path):
@@ -234,11 +273,11 @@ def test_a_folder_of_stores_is_read_as_one(tmp_path):
     Store(tmp_path / "r" / "one").append(line("a"))
     Store(tmp_path / "r" / "two").append(line("b"))
     Store(tmp_path / "r" / "two").merge()
-    assert set(Store(tmp_path / "r").lines()) == {"a", "b"}
+    assert names(Store(tmp_path / "r").lines()) == {"a", "b"}
 
 
 def test_lines_are_queried_by_their_fields():
     lines = [line("a", seed=0), line("b", seed=1), line("c", seed=1, model="n")]
-    assert [found["key"] for found in select(lines, seed=[1], model=["m", "k"])] == ["b"]
+    assert [found["key"] for found in select(lines, seed=[1], model=["m", "k"])] == [key_of("b")]
     assert select(lines, seed=None) == lines
     assert select([{"key": "torn out"}], table=["qm8"]) == []

@@ -27,8 +27,8 @@ def cache_files(user_cache):
     return sorted((user_cache / "molecules").glob("*.safetensors"))
 
 
-def test_a_csv_becomes_graphs_with_explicit_hydrogens(write):
-    graphs = load(write("smiles,logp\nC,1.5\nO,-2\n"))
+def test_the_papers_input_is_atomic_numbers_with_explicit_hydrogens(write):
+    graphs = load(write("smiles,logp\nC,1.5\nO,-2\n"), featurizer="paper")
     methane, water = graphs
     assert sorted(methane.x.tolist()) == [1, 1, 1, 1, 6]
     assert sorted(water.x.tolist()) == [1, 1, 8]
@@ -48,12 +48,12 @@ def test_a_csv_becomes_graphs_with_explicit_hydrogens(write):
     ],
 )
 def test_bonds_have_their_order_as_type(write, smiles, expected):
-    (data,) = load(write(f"smiles,y\n{smiles},1\n"))
+    (data,) = load(write(f"smiles,y\n{smiles},1\n"), featurizer="paper")
     assert set(data.edge_attr[0].nonzero().view(-1).tolist()) == expected
 
 
 def test_a_bond_may_have_several_types_and_the_simple_graph_is_their_sum(write):
-    (benzene,) = load(write("smiles,y\nc1ccccc1,1\n"))
+    (benzene,) = load(write("smiles,y\nc1ccccc1,1\n"), featurizer="paper")
     in_ring = benzene.edge_attr[:, IN_RING] == 1
     assert int(in_ring.sum()) == 12
     assert benzene.edge_attr[in_ring].unique(dim=0).tolist() == [[0, 0, 0, 1, 1, 1]]

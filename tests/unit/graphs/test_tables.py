@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,32 @@ def test_an_edge_list_and_a_table_become_a_graph(write):
     assert data.y.tolist() == [1, 0, 1, -1]
     assert data.labelled.tolist() == [True, True, True, False]
     assert (data.classes, data.name) == (["blue", "red"], "nodes")
+
+
+@pytest.mark.parametrize("name", ["label", "a", "error"])
+def test_two_columns_of_one_name_are_refused(write, name):
+    header = ["id", "a", "label", name]
+    text = "\n".join([",".join(header), *(f"{i},{i},{i % 2},{i % 2}" for i in range(12))])
+    with pytest.raises(DataError, match=f"two columns are named '{name}'") if name != "error" else nullcontext():
+        load(write("nodes.csv", text), k=2)
+
+
+def test_many_columns_are_read_in_linear_time_and_limited(write, monkeypatch):
+    text = "\n".join([",".join(f"c{i}" for i in range(20_000)), *[",".join(["1"] * 20_000)] * 4])
+    path = write("nodes.csv", text)
+    assert load(path, k=2).x.shape == (4, 20_000)
+    monkeypatch.setenv("LANCZOSNET_MAX_COLUMNS", "1e4")
+    with pytest.raises(ValueError, match=r"columns: 20,000 is more than the limit of 10,000.*LANCZOSNET_MAX_COLUMNS"):
+        load(path, k=2)
+
+
+def test_a_feature_that_is_too_large_and_a_huge_cell_are_refused(write):
+    with pytest.raises(DataError, match=r"row 2: a is '1e\+38', which is too large"):
+        load(write("nodes.csv", "id,a\n0,1e38\n1,2\n2,3\n"), k=1)
+    with pytest.raises(ValueError, match=r"a cell after row 1: this is more than the limit.*LANCZOSNET_MAX_CELL"):
+        load(write("more.csv", f"id,a\n0,{'1' * 100_001}\n1,2\n2,3\n"), k=1)
+    with pytest.raises(ValueError, match=r"classes of 'label': 10,001 .*LANCZOSNET_MAX_CLASSES"):
+        load(write("classes.csv", "a,label\n" + "".join(f"{i},{i}\n" for i in range(10_001))), k=1)
 
 
 def test_parquet_and_npz_tables_give_the_same_graph(write, tmp_path):

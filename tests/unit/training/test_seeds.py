@@ -12,7 +12,7 @@ import torch
 from lanczosnet.training import DivergenceError, JobSpec, TrainingError, prepare, run, run_seeds, seeds
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.job import MetricsFile
+from lanczosnet.training.metrics_file import MetricsFile
 from training_builders import packed_molecules
 
 SEEDS = (3, 4, 5)
@@ -174,6 +174,6 @@ def test_the_device_decides_how_seeds_are_trained(monkeypatch, tmp_path, device,
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
     monkeypatch.setattr(seeds, "fabric_for", lambda *names, deterministic: deterministic)
     monkeypatch.setattr(seeds, "_side_by_side", lambda *given, **how: ["together", given[1]])
-    monkeypatch.setattr(seeds, "_in_processes", lambda one, *_: ["processes", one.args[2]()])
+    monkeypatch.setattr(seeds, "_in_processes", lambda one, *_: ["processes", one.args[0]()])
     found = run_seeds(JobSpec("karate", split="1-per-class"), SEEDS, tmp_path, device=device, deterministic=False)
     assert found == [expected, False]

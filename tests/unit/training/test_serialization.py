@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,48 @@ def test_a_table_of_features_is_joined_to_neighbours_and_bad_rows_keep_their_pla
         model.predict(["CCO"])
 
 
+def test_a_row_that_is_far_too_large_leaves_the_others_alone(digits):
+    model = lanczosnet.load_model(digits)
+    x = load("digits").x.numpy()[:50].astype(np.float64)
+    others = [i for i in range(50) if i != 7]
+    whole = model.predict(x[others])
+    for value in (1e38, -1e300, np.inf):
+        x[7, 3] = value
+        holed = model.predict(x)
+        assert [i for i, error in enumerate(holed.errors) if error] == [7]
+        torch.testing.assert_close(holed.values[others], whole.values)
+
+
+@pytest.mark.parametrize("name", ["digits", "graphs"])
+def test_an_answer_that_is_no_number_is_an_error_of_its_row(name, request, monkeypatch):
+    model = lanczosnet.load_model(request.getfixturevalue(name))
+    items = load("digits").x.numpy()[:9] if name == "digits" else packed_molecules(9)
+    output = predictions._output
+
+    def broken(network, data):
+        result = output(network, data)
+        result[4, 0] = float("nan")
+        return result
+
+    good = model.predict(items)
+    monkeypatch.setattr(predictions, "_output", broken)
+    found = model.predict(items)
+    assert [i for i, error in enumerate(found.errors) if error] == [4]
+    assert "not a number" in found.errors[4]
+    assert {value for key, value in found.rows()[4].items() if key != "error"} == {None}
+    others = [i for i in range(9) if i != 4]
+    torch.testing.assert_close(found.values[others], good.values[others])
+
+
+def test_a_target_named_error_loses_nothing(graphs):
+    model = lanczosnet.load_model(graphs)
+    task = replace(model.task, targets=("error",))
+    values = torch.tensor([[1.5], [float("nan")]])
+    rows = predictions.Predictions(task, values, (), ("", "no")).rows(prefix="predicted_")
+    assert rows == [{"predicted_error": 1.5, "error": ""}, {"predicted_error": None, "error": "no"}]
+    assert predictions.Predictions(task, values, (), ("", "no")).rows()[0] == {"error": 1.5, "error#2": ""}
+
+
 def test_columns_of_a_table_are_found_by_name(tmp_path):
     chance = np.random.default_rng(0)
     table = pd.DataFrame(chance.normal(size=(60, 3)), columns=["a", "b", "c"])
@@ -137,6 +180,23 @@ def test_a_graph_that_does_not_fit_is_refused_with_its_reason(graphs):
         model.predict(Data(x=torch.randn(2, 4), **attributes))
 
 
+def test_molecules_of_unknown_elements_are_errors_also_as_graphs(molecules):
+    model = lanczosnet.load_model(molecules / "model")
+    (molecules / "more.csv").write_text("smiles,length\nCCO,1\nCCF,2\nCC,3\n")
+    packed = load(molecules / "more.csv", data_dir=molecules / "cache")
+    found = model.predict(packed)
+    assert [bool(error) for error in found.errors] == [False, True, False]
+    assert "atomic number 9" in found.errors[1]
+    torch.testing.assert_close(found.values, model.predict(["CCO", "CCF", "CC"]).values, equal_nan=True)
+
+
+def test_a_smiles_with_white_space_in_it_is_no_smiles(molecules):
+    predictions = lanczosnet.load_model(molecules / "model").predict(["CC\nO", "CC ethane", " CC ", "C" * 5001])
+    assert ["white space" in error for error in predictions.errors] == [True, True, False, False]
+    assert "LANCZOSNET_MAX_SMILES" in predictions.errors[3]
+    assert not predictions.errors[2]
+
+
 def test_a_bad_smiles_in_the_middle_keeps_its_place(molecules):
     model = lanczosnet.load_model(molecules / "model")
     predictions = model.predict(["CCO", "C1CC", "CC", "[Au]", ""])
@@ -155,7 +215,7 @@ import torch, lanczosnet
 from torch_geometric.data import Data
 model = lanczosnet.load_model(sys.argv[1])
 edge = torch.tensor([[0, 1], [1, 0]])
-data = Data(x=torch.tensor([6, 8]), edge_index=edge, edge_attr=torch.eye(6)[[1, 1]], edge_weight=torch.ones(2))
+data = Data(x=torch.zeros(2, 76), edge_index=edge, edge_attr=torch.eye(9)[[1, 1]], edge_weight=torch.ones(2))
 print(model.predict(data).values.shape)
 print("lightning" in sys.modules)
 try:
@@ -234,7 +294,8 @@ def test_units_and_scaling_are_kept(real_data, tmp_path):
 
 def test_only_the_graphs_of_a_part_are_predicted(graphs, monkeypatch):
     trained = lanczosnet.load_model(graphs)
-    data, items = original_data(trained, "test")
+    data, parts = original_data(trained)
+    items = parts.test
     asked = []
     plain = type(trained).predict
     monkeypatch.setattr(type(trained), "predict", lambda self, some: asked.append(len(some)) or plain(self, some))

@@ -12,8 +12,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.triton.gru import gru_backward, gru_forward
 
 SMALLEST = 16  # sides of a tile
@@ -71,7 +71,7 @@ class _Step(torch.autograd.Function):
         return tables.forward(operator, *weights), *(weight.detach() for weight in weights)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor | None, *later: Tensor | None) -> tuple[Any, ...]:
         tables, (operator, *weights) = ctx.tables, ctx.saved_tensors
         is_first = all(grad_of_weights is None for grad_of_weights in later)

@@ -6,7 +6,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lanczosnet.backends.autograd import first_order
 
 SMALLEST = 16  # sides of a tile, and steps at a time
 
@@ -40,7 +41,7 @@ class LayerMatrices(torch.autograd.Function):
         return found
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
         (vectors,) = ctx.saved_tensors
         num_layers, num_scales = ctx.sizes["L"], ctx.sizes["LONG"]

@@ -1,14 +1,4 @@
-"""Triton kernels compile for GPUs, also where there is none."""
-
-import re
-import subprocess
-import sys
-from pathlib import Path
-
-import pytest
-
-import lanczosnet
-from interpreted import needs_triton
+"""Sizes and types with which the kernels of the Triton back end are compiled: QM8's."""
 
 FLOAT, DOUBLE = "*fp32", "*fp64"
 ATTENTION = {"WIDTH": 28, "HEADS": 56, "PER_CHANNEL": 8, "OUT": 16, "SLOPE": 0.2, "NODES": 32, "CHANNELS": 16}
@@ -94,32 +84,3 @@ KERNELS = {
     "pair, types": ("block_pairs", "_pair", FLOAT, TYPES, PAIR, 4),
     "pair, gradients": ("block_pairs", "_pair", FLOAT, {"width": "i32"}, PAIR | {"GATHERS": False}, 4),
 }
-CODE = """
-import importlib, triton
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
-module, name, plain, others, constants, warps = {kernel!r}
-kernel = getattr(importlib.import_module("lanczosnet.backends.triton." + module), name)
-types = {{key: "constexpr" if key in constants else others.get(key, plain) for key in kernel.arg_names}}
-places = {{(kernel.arg_names.index(key),): value for key, value in constants.items()}}
-source = ASTSource(fn=kernel, signature=types, constexprs=places)
-for capability in (80, 90):
-    made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={{"num_warps": warps}})
-    assert made.asm["cubin"]
-"""
-
-
-@pytest.mark.slow
-@needs_triton
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_a_kernel_compiles_for_a_gpu(kernel: tuple) -> None:
-    """In a process of its own, since a kernel that was imported for the interpreter stays there."""
-    done = subprocess.run([sys.executable, "-c", CODE.format(kernel=kernel)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("module", sorted({kernel[0] for kernel in KERNELS.values()}))
-def test_graphs_and_rows_are_placed_by_64_bits(module):
-    """With 32, a table of more than 2^31 numbers would be read and written in wrong places without a word."""
-    source = Path(lanczosnet.__file__).parent.joinpath("backends", "triton", module).with_suffix(".py").read_text()
-    assert not re.findall(r".*program_id\(0\)(?!\.to\(tl\.int64\)).*", source)

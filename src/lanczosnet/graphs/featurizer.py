@@ -1,0 +1,78 @@
+"""What a network sees of a molecule, as data: recorded in the model, so that predictions see what training saw.
+
+An atom is described by categories (element, degree, ...), one number per category and one for all that are unknown,
+and by its mass. A bond has several types at once. Worker processes import this module, so it must not import torch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+PAPER_BONDS = ("single", "double", "triple", "aromatic", "conjugated", "in-ring")
+BONDS = ("single", "double", "triple", "aromatic", "other", "conjugated", "in-ring", "E", "Z")
+MASS_SCALE = 0.01  # brings masses to the order of the other numbers
+
+# The first four rows of the periodic table and iodine, and what organic chemistry has of all else.
+ATOMS: dict[str, tuple[int, ...] | tuple[str, ...]] = {
+    "element": (*range(1, 37), 53),
+    "degree": (0, 1, 2, 3, 4, 5),
+    "charge": (-2, -1, 0, 1, 2),
+    "chirality": ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW"),
+    "hydrogens": (0, 1, 2, 3, 4),
+    "hybridization": ("S", "SP", "SP2", "SP2D", "SP3", "SP3D", "SP3D2"),
+    "aromatic": (0, 1),
+    "ring": (0, 1),
+}
+
+
+@dataclass(frozen=True)
+class Featurizer:
+    """How SMILES become graphs.
+
+    `atoms` names the categories of an atom; without any, the atomic number is the only input, as in the paper. `bonds`
+    names the types. `version` says which program first computed features in this way.
+    """
+
+    name: str
+    version: int = 1
+    explicit_hydrogens: bool = False
+    largest_fragment: bool = False  # of a salt or a mixture
+    atoms: Mapping[str, tuple[int, ...] | tuple[str, ...]] = field(default_factory=dict)
+    bonds: tuple[str, ...] = BONDS
+
+    def described(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        atoms = {name: list(known) for name, known in self.atoms.items()}
+        return asdict(self) | {"atoms": atoms, "bonds": list(self.bonds)}
+
+    @property
+    def num_features(self) -> int:
+        """Of an atom: every category and its slot for the unknown, and the mass."""
+        return sum(len(known) + 1 for known in self.atoms.values()) + 1
+
+    def features(self, codes: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        """`[atom, feature]` from what `lanczosnet.graphs.smiles` reads: one-hot categories, and the mass."""
+        sizes = [len(known) + 1 for known in self.atoms.values()]
+        first = np.cumsum([0, *sizes[:-1]])
+        features = np.zeros((len(codes), self.num_features), dtype=np.float32)
+        features[np.arange(len(codes))[:, None], codes + first] = 1.0
+        features[:, -1] = mass * MASS_SCALE
+        return features
+
+    def unknown(self, codes: np.ndarray) -> dict[str, int]:
+        """How many atoms have an unknown category, by its name; those that none has are left out."""
+        counts = {name: int((codes[:, i] == len(known)).sum()) for i, (name, known) in enumerate(self.atoms.items())}
+        return {name: count for name, count in counts.items() if count}
+
+
+PAPER = Featurizer("paper", explicit_hydrogens=True, bonds=PAPER_BONDS)
+MOLECULE = Featurizer("molecule", atoms=ATOMS)
+FEATURIZERS = {"molecule": MOLECULE, "paper": PAPER}
+
+
+def featurizer_from(record: Mapping[str, Any]) -> Featurizer:
+    """What `described` says; JSON knows lists alone."""
+    atoms = {name: tuple(known) for name, known in record["atoms"].items()}
+    return Featurizer(**dict(record) | {"atoms": atoms, "bonds": tuple(record["bonds"])})

@@ -1,0 +1,94 @@
+"""Worker processes: they start quietly, and end with the process that started them.
+
+This module loads in milliseconds, so that a worker watches its parent while it still imports the rest.
+"""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+SECONDS_BETWEEN_LOOKS = 1.0  # at a parent
+
+
+def num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def process_exists(process: int) -> bool:
+    """Whether this machine has a process of this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+@contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """Processes that start in this block never see Ctrl-C, not even while they import."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # masks would be undone by the start of resource trackers
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def begin_worker(num_threads: int) -> None:
+    """Set up a process that works beside others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which then ends its children
+    _end_with_parent()
+    import torch  # takes seconds
+
+    torch.set_num_threads(num_threads)
+
+
+def work_for_parent(num_threads: int, pickled: bytes) -> None:
+    """The target of a worker process: `pickled` is a function without arguments, read once the worker is set up."""
+    begin_worker(num_threads)
+    function: Callable[[], Any] = pickle.loads(pickled)  # of the parent, through a pipe of its own
+    function()
+
+
+def called_for(parent: int, pickled: bytes) -> Any:
+    """What a function without arguments returns; in a worker that another library started, which ends with `parent`."""
+    if os.getpid() != parent:
+        _end_with(parent)
+    return pickle.loads(pickled)()
+
+
+@cache
+def _end_with(parent: int) -> None:
+    _watch(partial(_wait_for_another_parent, parent))
+
+
+def _end_with_parent() -> None:
+    """However the parent ends, also by SIGKILL: its end of a pipe closes."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        _watch(parent.join)
+
+
+def _watch(wait: Callable[[], None]) -> None:
+    threading.Thread(target=_exit_after, args=(wait,), daemon=True).start()
+
+
+def _exit_after(wait: Callable[[], None]) -> None:
+    wait()
+    os._exit(1)
+
+
+def _wait_for_another_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)

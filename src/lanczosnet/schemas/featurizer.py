@@ -1,0 +1,26 @@
+"""The schema of a featuriser, which models and packed molecules carry."""
+
+from typing import Annotated, Literal
+
+from lanczosnet.schemas.record import Meta, Name, Record, check_distinct
+
+AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", "hybridization", "aromatic", "ring"]
+
+
+class FeaturizerRecord(Record, frozen=True, kw_only=True):
+    """How SMILES become graphs: `lanczosnet.graphs.featurizer` documents it."""
+
+    name: Name
+    version: Annotated[int, Meta(ge=1, le=1)]
+    explicit_hydrogens: bool
+    largest_fragment: bool
+    atoms: dict[AtomCategory, Annotated[tuple[int | str, ...], Meta(min_length=1, max_length=255)]]
+    bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
+
+    def __post_init__(self) -> None:
+        check_distinct("bonds", self.bonds)
+        for required in ("single", "conjugated", "in-ring"):
+            if required not in self.bonds:
+                raise ValueError(f"bonds must have {required}")
+        for name, known in self.atoms.items():
+            check_distinct(f"atoms.{name}", known)

@@ -1,0 +1,122 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from lanczosnet.graphs import DataError, load
+from lanczosnet.graphs.featurizer import ATOMS, BONDS, MOLECULE, PAPER, featurizer_from
+from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
+from lanczosnet.graphs.smiles import Molecule, read_smiles
+
+pytest.importorskip("rdkit")
+
+
+def molecule(smiles: str, featurizer=MOLECULE) -> Molecule:
+    (found,) = read_smiles([smiles], featurizer)
+    assert isinstance(found, Molecule)
+    return found
+
+
+def category(found: Molecule, atom: int, name: str):
+    """The value of an atom, or None where it is unknown."""
+    known = ATOMS[name]
+    code = found.codes[atom, list(ATOMS).index(name)]
+    return known[code] if code < len(known) else None
+
+
+def bonds(smiles: str) -> set[str]:
+    types = molecule(smiles).types
+    return {name for i, name in enumerate(BONDS) if (types >> i & 1).any()}
+
+
+@pytest.mark.parametrize(
+    ("smiles", "name", "expected"),
+    [
+        ("[NH4+]", "charge", 1),
+        ("[NH4+]", "hydrogens", 4),
+        ("[NH4+]", "degree", 4),
+        ("c1ccccc1", "aromatic", 1),
+        ("C1CC1", "ring", 1),
+        ("C1CC1", "aromatic", 0),
+        ("C#C", "hybridization", "SP"),
+        ("[C@H](F)(Cl)Br", "chirality", "CHI_TETRAHEDRAL_CW"),
+        ("[C@@H](F)(Cl)Br", "chirality", "CHI_TETRAHEDRAL_CCW"),
+        ("C(F)(Cl)Br", "chirality", "CHI_UNSPECIFIED"),
+        ("[Na+]", "element", 11),
+        ("[U]", "element", None),
+        ("[Al+3]", "charge", None),
+    ],
+)
+def test_an_atom_has_the_category_that_chemistry_gives_it(smiles, name, expected):
+    assert category(molecule(smiles), 0, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("smiles", "expected"),
+    [
+        ("CC", {"single"}),
+        ("C=C", {"double"}),
+        ("C#N", {"triple"}),
+        ("c1ccccc1", {"aromatic", "conjugated", "in-ring"}),
+        ("F/C=C/F", {"single", "double", "E"}),
+        ("F/C=C\\F", {"single", "double", "Z"}),
+        ("[NH3]->[Cu]", {"other"}),
+    ],
+)
+def test_a_bond_has_its_types(smiles, expected):
+    assert bonds(smiles) == expected
+
+
+def test_hydrogens_are_implicit_unless_they_are_asked_for(write_csv):
+    implicit, explicit = load(write_csv("CCO")), load(write_csv("CCO"), explicit_hydrogens=True)
+    assert (implicit[0].num_nodes, explicit[0].num_nodes) == (3, 9)
+    assert (implicit.featurizer.explicit_hydrogens, explicit.featurizer.explicit_hydrogens) == (False, True)
+
+
+def test_features_are_one_per_category_and_the_mass():
+    found = molecule("CO")
+    features = MOLECULE.features(found.codes, found.mass)
+    assert features.shape == (2, MOLECULE.num_features)
+    assert features[:, :-1].sum(1).tolist() == [len(ATOMS)] * 2
+    assert np.allclose(features[:, -1], [0.12011, 0.15999])
+
+
+def test_unknown_categories_have_a_place_of_their_own_and_are_counted(write_csv):
+    graphs = load(write_csv("[U]", "C"))
+    features = graphs.node["x"]
+    slot = len(ATOMS["element"])
+    assert features[:, slot].tolist() == [1, 0]
+    assert graphs.unknown == {"element": 1}
+
+
+def test_a_featurizer_survives_json():
+    for featurizer in (PAPER, MOLECULE):
+        assert featurizer_from(json.loads(json.dumps(featurizer.described()))) == featurizer
+
+
+def test_the_order_of_molecules_changes_nothing():
+    apart = [molecule(smiles) for smiles in ("CCO", "c1ccccc1", "[Na+].[Cl-]")]
+    together = molecule_graphs(concatenated(apart), MOLECULE)
+    for graph, alone in zip(together, apart, strict=True):
+        assert torch.equal(graph.x, molecule_graphs(concatenated([alone]), MOLECULE).node["x"])
+
+
+def test_the_largest_fragment_is_kept_on_request(write_csv):
+    whole, part = load(write_csv("CCO.[Na+]")), load(write_csv("CCO.[Na+]"), largest_fragment=True)
+    assert (whole[0].num_nodes, part[0].num_nodes) == (4, 3)
+
+
+def test_a_wrong_name_lists_the_right_ones(write_csv):
+    with pytest.raises(DataError, match="no featurizer 'ecfp'; known are molecule and paper"):
+        load(write_csv("C"), featurizer="ecfp")
+
+
+@pytest.fixture
+def write_csv(tmp_path):
+    def write(*smiles: str):
+        path = tmp_path / "mine.csv"
+        path.write_text("smiles,y\n" + "".join(f"{text},{i}\n" for i, text in enumerate(smiles)))
+        return path
+
+    return write
