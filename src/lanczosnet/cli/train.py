@@ -90,10 +90,10 @@ def train(
 
     lanczosnet train --config run.toml --seed 1
     """
-    from lanczosnet.backends.processes import leave
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
+    from lanczosnet.backends.processes import leave
     from lanczosnet.training import JobSpec, prepare
     from lanczosnet.training.engine.devices import check_available
 
