@@ -186,8 +186,8 @@ def _check_skipped(table: MoleculeTable, skipped: Sequence[Skipped], skip_invali
         f"{skipped[0].reason}{more}{share}",
         file=table.path,
         row=skipped[0].row,
-        remedy="Correct the rows, name the right column of SMILES, or leave such rows out with skip_invalid=True (on the "
-        "command line with `--data-set skip_invalid=true`)",
+        remedy="Correct the rows, name the right column of SMILES, or leave such rows out with skip_invalid=True "
+        "(on the command line with `--data-set skip_invalid=true`)",
     )
 
 
