@@ -128,7 +128,9 @@ def _leads(process: int) -> bool:
 
 def _has_begun(scenario: Scenario, folder: Path) -> bool:
     """Whether there is something to go on from; an `--overwrite` that did nothing yet is given again."""
-    return "--overwrite" not in scenario.command or not (folder / scenario.keeps / "config.json").exists()
+    model = folder / scenario.keeps
+    is_done = (model / "config.json").exists() and 'epochs": 20' in (model / "config.json").read_text()
+    return "--overwrite" not in scenario.command or is_done or (model / "metrics.new.jsonl").exists()
 
 
 def _unusable(folder: Path, model: str) -> str:

@@ -1,14 +1,21 @@
 import contextlib
+import errno
 import hashlib
 import os
+import re
+import socket
 import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from safetensors.numpy import save_file
 
-from lanczosnet.files import atomic_write, sha256_of, write_figure
+from lanczosnet.files import atomic_write, locks, sha256_of, temporary_beside, write_figure
 
 
 def test_a_file_that_fails_half_way_leaves_the_old_one_and_no_rest(tmp_path):
@@ -58,3 +65,105 @@ def test_a_figure_is_written_whole_in_the_format_of_its_ending(tmp_path, name, b
 def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
         write_figure(Figure(), tmp_path)
+
+
+def test_a_link_is_followed_to_its_target(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    (tmp_path / "dangling").symlink_to("new")
+    for name in ("link", "dangling"):
+        with atomic_write(tmp_path / name) as temporary:
+            temporary.write_text(name)
+        assert (tmp_path / name).is_symlink()
+    assert ((tmp_path / "target").read_text(), (tmp_path / "new").read_text()) == ("link", "dangling")
+
+
+def test_a_link_can_be_replaced_instead(tmp_path):
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    with atomic_write(tmp_path / "link", follows_links=False) as temporary:
+        temporary.write_text("new")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "old"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in folders are POSIX's")
+def test_pipes_and_devices_are_written_through(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_text()))
+    received = []
+    reader.start()
+    for target in (tmp_path / "pipe", Path(os.devnull)):
+        with atomic_write(target) as temporary:
+            temporary.write_text("content")
+    reader.join(10)
+    assert received == ["content"]
+    assert (tmp_path / "pipe").is_fifo()
+    assert Path(os.devnull).is_char_device()
+
+
+def test_standard_output_is_written_where_it_stands(tmp_path, capfd):
+    print("before", flush=True)
+    with atomic_write(Path("/dev/stdout")) as temporary:
+        temporary.write_text("content\n")
+    print("after", flush=True)
+    assert capfd.readouterr().out == "before\ncontent\nafter\n"
+
+
+def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path):
+    with pytest.raises(OSError, match=r"file could not be written \(no space .*Free some space"), full(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def full(folder):
+    return atomic_write(folder / "file")
+
+
+def test_what_dead_processes_left_is_removed(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    own = temporary_beside(tmp_path / "file")
+    dead = own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{ended.pid}-"))
+    elsewhere = dead.with_name(re.sub(r"\.[0-9a-f]{8}-", ".00000000-", dead.name))
+    for path in (own, dead, elsewhere, tmp_path / ".theirs.tmp"):
+        path.touch()
+    with atomic_write(tmp_path / "file"):
+        pass
+    assert {path.name for path in tmp_path.iterdir()} == {own.name, elsewhere.name, ".theirs.tmp", "file"}
+
+
+def test_a_long_name_has_a_temporary_one(tmp_path):
+    with atomic_write(tmp_path / ("x" * 250)) as temporary:
+        temporary.write_text("new")
+    assert (tmp_path / ("x" * 250)).read_text() == "new"
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from lanczosnet.files import only_writer
+with only_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_writer_is_refused_and_told_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "GRACE", 0.1)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path / "out"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(OSError, match=f"written by process {holder.pid} on {socket.gethostname()}: wait"):
+            locks.only_writer(tmp_path / "out").__enter__()
+    finally:
+        holder.kill()
+        holder.communicate()
+    with locks.only_writer(tmp_path / "out"):  # the dead one holds it no more
+        (tmp_path / "out" / "file").touch()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["file"]
+
+
+def test_a_folder_that_stays_empty_goes(tmp_path):
+    with locks.only_writer(tmp_path / "out"):
+        pass
+    assert not (tmp_path / "out").exists()

@@ -51,6 +51,7 @@ def work(
 ) -> None:
     """Do every run of the grid that is neither done nor another worker's; each line is on the disk at once."""
     fabrics = {precision: fabric_for(options.device, precision) for precision in {c.precision for c in grid.cells}}
+    store.tidy()
     size = options.concurrent if any(map(side_by_side, fabrics.values())) else 1
     for runs in _groups(grid, size):
         fabric = fabrics[runs[0].cell.precision]

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.files import atomic_write
+from lanczosnet.files import atomic_write, remove_strays, temporary_beside
+from lanczosnet.processes import process_exists
 from lanczosnet.schemas.record import FileError
 from lanczosnet.schemas.result_lines import check_line, claim_in
 
@@ -66,6 +67,15 @@ class Store:
         while data:  # a full disk or a signal may cut a write short
             data = data[os.write(self._own, data) :]
         os.fsync(self._own)
+
+    def tidy(self) -> None:
+        """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
+        for folder in (self.folder, self.checkpoints):
+            remove_strays(folder)
+        done, running = self.lines(), self.running()
+        for path in self.checkpoints.glob("*.safetensors"):
+            if path.stem in done and "error" not in done[path.stem] and path.stem not in running:
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def claiming(self, keys: Iterable[str]) -> Iterator[list[str]]:
@@ -128,7 +138,7 @@ class Store:
             return None
         path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
         # Written first and then given its name: a process that is killed in between leaves no claim without an owner.
-        written = self.folder / f".{key}-{uuid.uuid4().hex[:8]}.tmp"
+        written = temporary_beside(self.folder / key)
         written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
             _link(written, path)
@@ -241,7 +251,7 @@ def _is_alive(path: Path) -> bool:
     if abs(age) > STALE or not text:  # earlier versions could leave a claim without an owner
         return False
     owner = claim_in(text, path)
-    return owner is None or owner.host != socket.gethostname() or _exists(owner.process)
+    return owner is None or owner.host != socket.gethostname() or process_exists(owner.process)
 
 
 def _is_over(part: Path) -> bool:
@@ -250,18 +260,8 @@ def _is_over(part: Path) -> bool:
     if not process.isdigit():
         return True
     if host == socket.gethostname():
-        return int(process) == os.getpid() or not _exists(int(process))
+        return int(process) == os.getpid() or not process_exists(int(process))
     return time.time() - part.stat().st_mtime > STALE
-
-
-def _exists(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _number(path: Path) -> int:

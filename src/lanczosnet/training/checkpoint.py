@@ -88,7 +88,7 @@ class CheckpointFile:
         from safetensors.torch import save as serialized
 
         text = json.dumps(facts)
-        with atomic_write(self.path) as temporary:
+        with atomic_write(self.path, follows_links=False) as temporary:
             temporary.write_bytes(serialized(tensors, {"run": text, "checksum": _checksum(tensors, text)}))
         self._last = time.monotonic()
         self._took = self._last - begin

@@ -3,35 +3,36 @@
 `lanczosnet train`, its `--seeds`, and every cell of a table run the same `Job`.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 from torch_geometric.data import Data
 
-from lanczosnet.files import REPORT
+from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
+from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
-from lanczosnet.training.checkpoint import CheckpointFile, differences
-from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
+from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
+from lanczosnet.training.metrics_file import MetricsFile
+from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, recipe
-from lanczosnet.training.serialization import CONFIG, WEIGHTS, data_description, read_config, save
+from lanczosnet.training.serialization import data_description, save
 from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
 from lanczosnet.training.tasks import Task, fingerprint, for_recipe, input_fingerprint, targets_of, task_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
-
-METRICS, CHECKPOINT = "metrics.jsonl", "checkpoint.safetensors"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class JobSpec:
     split_seed: int = 0
     seed: int = 0
     number: int | None = None  # of the public split where there are several, or of the fold
+    features: str = "auto"  # row, standardise or none: see `lanczosnet.graphs.features`
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,15 @@ class Job:
     """A spec with its data, everything made of them, and where the outcome goes."""
 
     spec: JobSpec
-    data: Data | PackedGraphs
+    data: Data | PackedGraphs  # with scaled features
     split: Split
     task: Task
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
+    form: Form | None = None  # where none was given
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
+    scaling: FeatureScaling | None = None
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -80,9 +84,10 @@ class Job:
             "split": self.split.hash,
             "targets": fingerprint(self.data),
             "inputs": input_fingerprint(self.data),
-            "architecture": self.architecture.described(),
+            "architecture": self.architecture.identity(),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
+            **({"scaling": self.scaling.record()} if self.scaling else {}),
         }
 
     @property
@@ -93,7 +98,9 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(self.found_steps)] if self.found_steps else []
+        of_data = list(self.data.about.get("notes", ())) if isinstance(self.data, PackedGraphs) else []
+        scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
+        return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -101,7 +108,7 @@ class Job:
     def saved_in(self, folder: Path, checkpoint_seconds: float) -> "Job":
         """The job whose model, metrics and checkpoint lie in this folder."""
         checkpoint = CheckpointFile(folder / CHECKPOINT, self.identity(), checkpoint_seconds)
-        return replace(self, outputs=Outputs(folder, folder / METRICS, checkpoint))
+        return replace(self, outputs=Outputs(folder, metrics_path(folder), checkpoint))
 
     def trial(self) -> Trial:
         """The job with a new network."""
@@ -113,6 +120,7 @@ class Job:
         outputs = self.outputs
         if outputs.model:
             save(outputs.model, network, self.architecture, self.task, self.about(result))
+            settle(outputs.model)
         if outputs.checkpoint and not outputs.keeps_checkpoint:
             outputs.checkpoint.path.unlink(missing_ok=True)
 
@@ -127,6 +135,7 @@ class Job:
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),
+                **({"scaling": self.scaling.record()} if self.scaling else {}),
             },
             "split": split_record(spec, self.split),
             "training": {
@@ -152,12 +161,16 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
+    scaling = feature_scaling(data, spec.features, parts.train)
+    data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
+    form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
+    options = options if form is None else {"block": form.block, **options}
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
+    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found, scaling=scaling)
 
 
 def run(
@@ -173,18 +186,28 @@ def run(
     """Train, and leave a model directory with a line of metrics per epoch.
 
     With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. With
-    `overwrite`, an earlier run in the folder is removed; without either, it is an error. If the loss diverges, the
-    best weights so far are saved before the error is raised.
+    `overwrite`, a model in the folder is replaced when the new one is complete; without either, it is an error. If the
+    loss diverges, the best weights so far are saved before the error is raised. Another process that writes to the
+    folder is an error, too.
     """
-    if overwrite and not resume:
-        discard_runs(job, [folder])
-    job = job.saved_in(folder, checkpoint_seconds)
-    if done := finished_before(job, resume):
-        return as_it_ended(job, done)
-    if fabric is not None:
-        fabric.barrier()  # no process writes before all have looked into the folder
-    (outcome,) = run_jobs([job], fabric, on_epoch=lambda place, report: on_epoch(report))
+    writes = fabric is None or fabric.is_global_zero
+    with only_writer(folder) if writes else nullcontext():
+        if overwrite and not resume:
+            if writes:
+                begin_anew(job, [folder])
+            resume = True
+            _barrier(fabric)
+        job = job.saved_in(folder, checkpoint_seconds)
+        if done := finished_before(job, resume):
+            return as_it_ended(job, done)
+        _barrier(fabric)  # no process writes before all have looked into the folder
+        (outcome,) = run_jobs([job], fabric, on_epoch=lambda place, report: on_epoch(report))
     return outcome.result()
+
+
+def _barrier(fabric: "Fabric | None") -> None:
+    if fabric is not None:
+        fabric.barrier()
 
 
 def run_jobs(
@@ -193,6 +216,8 @@ def run_jobs(
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
 ) -> list[Outcome]:
     """Train jobs that differ in their seeds and splits alone; their outputs are written when this returns."""
+    if len({job.scaling for job in jobs}) > 1:  # by their training graphs: they do not share their features
+        return [outcome for place, job in enumerate(jobs) for outcome in run_jobs([job], fabric, _at(place, on_epoch))]
     trials = [job.trial() for job in jobs]
     writes = fabric is None or fabric.is_global_zero
     with ExitStack() as stack:
@@ -204,60 +229,15 @@ def run_jobs(
 
         def at_end(place: int, outcome: Outcome) -> None:
             if outcome.fitted and writes:
+                files[place].close()
                 jobs[place].finish(trials[place].model, outcome.fitted)
 
         first = jobs[0]
         return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
 
 
-def finished_before(job: Job, resume: bool) -> FitResult | None:
-    """The result in the job's folder, if the job is done; an error if the folder holds what must not be replaced."""
-    folder, checkpoint = job.outputs.model, job.outputs.checkpoint
-    assert folder is not None
-    assert checkpoint is not None
-    is_over = (folder / CONFIG).exists()
-    if not resume and is_over:
-        raise TrainingError(f"{folder} already holds a model: pass overwrite=True, or choose another folder")
-    if not resume and checkpoint.path.exists():
-        raise TrainingError(
-            f"{folder} holds a run that was interrupted: pass resume=True to go on, overwrite=True to begin anew, or "
-            "choose another folder"
-        )
-    if not is_over:
-        return None
-    result = _saved_result(job, folder)
-    checkpoint.path.unlink(missing_ok=True)  # of a run that was killed between its last two steps
-    return result
-
-
-def as_it_ended(job: Job, result: FitResult) -> FitResult:
-    """The result of a run that is found done; raises the error of one that diverged."""
-    if result.stopped == DIVERGED:
-        raise DivergenceError(result.epochs + 1, job.recipe.learning_rate, result)
-    return result
-
-
-def discard_runs(job: Job, folders: Sequence[Path]) -> None:
-    """Remove the files of earlier runs, and nothing else."""
-    job.architecture.build()  # options that no network can be built with are noticed before a model is gone
-    for folder in folders:
-        for name in (CONFIG, WEIGHTS, METRICS, CHECKPOINT, REPORT):
-            (folder / name).unlink(missing_ok=True)
-
-
-def _saved_result(job: Job, folder: Path) -> FitResult:
-    config = read_config(folder)
-    found = {
-        "split": config.split.hash,
-        "targets": config.data.targets,
-        "inputs": config.data.input_hash,
-        "architecture": config.architecture.document(),
-        "recipe": config.training.settings,
-        "seed": config.training.seed,
-    }
-    if differences(found, json.loads(json.dumps(job.identity()))):
-        raise TrainingError(f"{folder} holds a model of another run: choose another folder")
-    return FitResult(**config.result.document())
+def _at(place: int, on_epoch: Callable[[int, EpochReport], None]) -> Callable[[int, EpochReport], None]:
+    return lambda _, report: on_epoch(place, report)
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -272,32 +252,3 @@ def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any]
         {key: value for key, value in settings.items() if key in NAMES},
         {key: value for key, value in settings.items() if key not in NAMES},
     )
-
-
-class MetricsFile:
-    """A line of metrics per epoch; without a path nothing is written."""
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self._lines: TextIO | None = None  # from the first epoch on: a run that cannot start leaves nothing
-
-    def __enter__(self) -> "MetricsFile":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._lines:
-            self._lines.close()
-
-    def write(self, report: EpochReport) -> None:
-        if self.path:
-            self._lines = self._lines or _open_after(self.path, report.epoch - 1)
-            self._lines.write(json.dumps(report.as_dict()) + "\n")
-            self._lines.flush()
-
-
-def _open_after(path: Path, epochs: int) -> TextIO:
-    """A file of lines to append to; lines after the first `epochs` are of a run that was killed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kept = path.read_text(encoding="utf-8").splitlines(keepends=True)[:epochs] if path.exists() else []
-    path.write_text("".join(kept), encoding="utf-8")
-    return path.open("a", encoding="utf-8")

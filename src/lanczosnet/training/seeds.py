@@ -5,9 +5,10 @@ On a CUDA device one process trains them side by side; elsewhere each has a proc
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,22 +16,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch_geometric.data import Data
 
+from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, load
 from lanczosnet.processes import begin_worker, interrupts_ignored, num_cores
 from lanczosnet.training.engine.devices import fabric_for, is_cuda
 from lanczosnet.training.errors import DivergenceError, TrainingError
-from lanczosnet.training.job import (
-    Job,
-    JobSpec,
-    as_it_ended,
-    discard_runs,
-    finished_before,
-    job_of,
-    prepare,
-    run,
-    run_jobs,
-)
+from lanczosnet.training.job import Job, JobSpec, job_of, prepare, run, run_jobs
 from lanczosnet.training.loop import Outcome
+from lanczosnet.training.model_folder import as_it_ended, begin_anew, finished_before
 from lanczosnet.training.state import EpochReport, FitResult
 
 if TYPE_CHECKING:
@@ -74,16 +67,27 @@ def run_specs(
     first = next(iter(specs.values()))
     data = load(first.source, data_dir=data_dir, **first.data_options) if data is None else data
     job = job_of(first, data)  # mistakes are noticed once, and here
-    if overwrite and not resume:
-        discard_runs(job, [folder / name for name in specs])
     fabric = partial(fabric_for, device, precision, deterministic=deterministic)
-    if is_cuda(device) if concurrent is None else concurrent:
-        jobs = {folder / name: job_of(spec, data) for name, spec in specs.items()}
-        saved = {path: job.saved_in(path, checkpoint_seconds) for path, job in jobs.items()}
-        return _side_by_side(saved, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
-    one = partial(_run_one, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds})
-    runs = [(folder / name, spec) for name, spec in specs.items()]
-    return _results(list(_in_processes(one, runs, at_once, on_progress)))
+    runs = {folder / name: spec for name, spec in specs.items()}
+    with only_writer(folder):
+        if overwrite and not resume:
+            with _only_writer_of(filter(Path.exists, runs)):
+                begin_anew(job, list(runs))
+            resume = True
+        if is_cuda(device) if concurrent is None else concurrent:
+            with _only_writer_of(runs):
+                jobs = {path: job_of(spec, data).saved_in(path, checkpoint_seconds) for path, spec in runs.items()}
+                return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
+        one = partial(_run_one, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds})
+        return _results(list(_in_processes(one, list(runs.items()), at_once, on_progress)))
+
+
+@contextmanager
+def _only_writer_of(folders: Iterable[Path]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(only_writer(folder))
+        yield
 
 
 def _side_by_side(

@@ -3,8 +3,11 @@
 It is read without pickle, without the training data, and without RDKit unless SMILES are to be predicted.
 """
 
+import hashlib
 import json
 import platform
+import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +26,12 @@ from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, predict
+from lanczosnet.training.predict import Predictions, predict, scaling_of
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+PREVIOUS = "previous.safetensors"  # weights of the model that is being replaced, until its configuration is, too
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +51,11 @@ class TrainedModel:
 
     def _repr_html_(self) -> str:
         return model_html(self)
+
+    def inputs(self, graph: Data) -> Data:
+        """The graph with features as the network wants them."""
+        scaling = scaling_of(self.config.data)
+        return scaling.apply(graph) if scaling else graph
 
     def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
@@ -87,13 +96,25 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
     require("safetensors", to="to save a model")
     from safetensors.torch import save as serialized
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with atomic_write(folder / WEIGHTS) as temporary:
-        temporary.write_bytes(serialized(weights))
-    config = config | {"weights": sha256_of(folder / WEIGHTS)}
+    content = serialized(weights)
+    config = config | {"weights": hashlib.sha256(content).hexdigest()}
     check_document(json.loads(json.dumps(config)), folder / CONFIG)
-    with atomic_write(folder / CONFIG) as temporary:
+    folder.mkdir(parents=True, exist_ok=True)
+    _keep_usable(folder)
+    with atomic_write(folder / WEIGHTS, follows_links=False) as temporary:
+        temporary.write_bytes(content)
+    with atomic_write(folder / CONFIG, follows_links=False) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    (folder / PREVIOUS).unlink(missing_ok=True)
+
+
+def _keep_usable(folder: Path) -> None:
+    """A second name for the weights that the configuration describes, so that the model can be used at any moment."""
+    with suppress(TrainingError):  # there is no model
+        weights = _weights_path(folder, read_config(folder).weights)
+        if weights.name == WEIGHTS:
+            with atomic_write(folder / PREVIOUS, follows_links=False) as temporary:
+                shutil.copyfile(weights, temporary)
 
 
 def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> TrainedModel:
@@ -135,16 +156,22 @@ def _read_weights(folder: Path, checksum: str) -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    path = folder / WEIGHTS
-    if not path.is_file() or sha256_of(path) != checksum:
-        raise TrainingError(
-            f"{path} is not the file that {CONFIG} describes: it is missing, torn or changed. "
-            "Copy the whole directory again, or train again"
-        )
+    path = _weights_path(folder, checksum)
     try:
         return load_file(path)
     except SafetensorError as error:
         raise TrainingError(f"{path} is no safetensors file ({error})") from error
+
+
+def _weights_path(folder: Path, checksum: str) -> Path:
+    """The weights of this checksum, also in the moment in which a model is replaced by another."""
+    for path in (folder / WEIGHTS, folder / PREVIOUS):
+        if path.is_file() and sha256_of(path) == checksum:
+            return path
+    raise TrainingError(
+        f"{folder / WEIGHTS} is not the file that {CONFIG} describes: it is missing, torn or changed. "
+        "Copy the whole directory again, or train again"
+    )
 
 
 def versions() -> dict[str, str]:

@@ -247,8 +247,8 @@ def test_files_are_written_under_the_temporary_names_alone(tmp_path, monkeypatch
     seen = []
 
     @contextmanager
-    def watched(target):
-        with atomic_write(target) as temporary:
+    def watched(target, **how):
+        with atomic_write(target, **how) as temporary:
             number = temporary.stat().st_ino
             yield temporary
             seen.append((target.name, temporary.stat().st_ino == number))

@@ -12,7 +12,7 @@ import torch
 from lanczosnet.training import DivergenceError, JobSpec, TrainingError, prepare, run, run_seeds, seeds
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.job import MetricsFile
+from lanczosnet.training.metrics_file import MetricsFile
 from training_builders import packed_molecules
 
 SEEDS = (3, 4, 5)
