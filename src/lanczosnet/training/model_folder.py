@@ -4,7 +4,6 @@ A model that is to be replaced stays until the new one is complete. Meanwhile th
 name, which marks it.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +84,9 @@ def _saved_result(job: "Job", folder: Path) -> FitResult:
         "architecture": config.architecture.document(),
         "recipe": config.training.settings,
         "seed": config.training.seed,
+        "precision": config.training.precision,
     }
-    if differences(found, json.loads(json.dumps(job.identity()))):
+    assert job.outputs.checkpoint is not None
+    if differences(found, job.outputs.checkpoint.identity):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())
