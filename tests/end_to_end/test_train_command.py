@@ -82,6 +82,22 @@ def test_a_split_is_drawn_again_with_a_seed_for_each(tmp_path):
     assert [config["training"]["seed"] for config in configs] == [0, 1]
 
 
+def test_a_run_is_a_file_that_the_command_line_changes(tmp_path):
+    file, first = tmp_path / "run.toml", tmp_path / "first"
+    arguments = ("train", "karate", *TINY, "--split", "40/30/30", "--features", "row", "--save-config", file)
+    invoke(*arguments, "--out", first)
+    invoke("train", "--config", file, "--out", tmp_path / "same")
+    for name in ("metrics.jsonl", "model.safetensors"):
+        assert (tmp_path / "same" / name).read_bytes() == (first / name).read_bytes()
+    invoke("train", "--config", file, "--out", tmp_path / "other", "--seed", 3, "--set", "epochs=2")
+    config = json.loads((tmp_path / "other" / "config.json").read_text())
+    assert (config["training"]["seed"], config["training"]["settings"]["epochs"]) == (3, 2)
+    assert config["architecture"]["options"]["hidden_channels"] == 8
+    assert config["data"]["scaling"] == {"kind": "row"}
+    (tmp_path / "wrong.toml").write_text("epoch = 3")
+    assert "epoch" in str(invoke("train", "karate", "--config", tmp_path / "wrong.toml", expect=1).exception)
+
+
 def test_a_file_and_a_column_say_the_split(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [f"{i % 5},{i % 3},{i % 2},{('train', 'val', 'test')[i % 3]}" for i in range(20)]

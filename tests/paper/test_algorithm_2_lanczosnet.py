@@ -15,7 +15,7 @@ def test_algorithm_2_is_what_the_network_computes(bias: bool) -> None:
     edges = random_edges(30)
     X = torch.randn(30, 5, generator=generator(0), dtype=torch.float64)
     scales = {"short_scales": [1, 3], "long_scales": [4, 8]}
-    network = LanczosNet(5, 7, 3, num_layers=3, **scales, num_steps=6, bias=bias).double()
+    network = LanczosNet(5, 7, 3, num_layers=3, **scales, num_steps=6, block="plain", bias=bias).double()
     S = normalized(adjacency(edges, dtype=torch.float64))
     pairs = component_ritz_pairs(S, 6)
     V, R = pairs.vectors, pairs.values[0]

@@ -9,7 +9,7 @@ import typer
 from lanczosnet._extras import require
 from lanczosnet.cli.options import Json
 from lanczosnet.cli.printing import print_rows
-from lanczosnet.cli.report import leave_model_page
+from lanczosnet.cli.report import page_or_reason
 from lanczosnet.files import REPORT
 
 if TYPE_CHECKING:
@@ -37,13 +37,14 @@ def demo(
     rows = [{"network": networks[name], **_summary(values)} for name, values in accuracies.items()]
     _draw(load("digits"), out / "diffusion_map.png")
     _report(out / "report.md", rows, seeds)
-    leave_model_page(out / "lanczosnet-0")
+    with page_or_reason(out / "lanczosnet-0"):
+        _page(out, rows)
     print_rows(rows, as_json)
     if not as_json:
         typer.echo(
             f"Mean and deviation over {seeds} runs, each with other labels and weights.\n\n"
-            f"report   {out / 'report.md'}\npicture  {out / 'diffusion_map.png'}\nmodel    {out / 'lanczosnet-0'}\n"
-            f"page     {out / 'lanczosnet-0' / REPORT}\n\n"
+            f"picture  {out / 'diffusion_map.png'}\nmodel    {out / 'lanczosnet-0'}\n"
+            f"report   {out / REPORT}, and as Markdown {out / 'report.md'}\n\n"
             f"Next:  lanczosnet predict {out / 'lanczosnet-0'} digits\n"
             "       lanczosnet train cora --recipe paper\n"
             "       lanczosnet train your-table.csv"
@@ -90,6 +91,22 @@ def _draw(data: "Data", path: Path) -> None:
     plot_embedding(axes, embedding, data.y.numpy(), name="digit")
     axes.set_title("Diffusion map of 1,797 handwritten digits")
     write_figure(figure, path)
+
+
+def _page(out: Path, rows: list[dict[str, str]]) -> None:
+    """The networks side by side, then everything about one of them."""
+    from lanczosnet.report.blocks import DataTable, Paragraph, Section, TableCell
+    from lanczosnet.report.model_report import model_sections
+    from lanczosnet.report.page import write_page
+    from lanczosnet.training.report_data import collect
+
+    cells = [[TableCell(text, is_name=key == "network") for key, text in row.items()] for row in rows]
+    table = DataTable("Test accuracy in percent, mean and sample deviation over the runs", list(rows[0]), cells)
+    about = "Each run has other labels and other first weights. The sections below show the first run of LanczosNet."
+    networks = Section("Three networks", [Paragraph(about), table])
+    subtitle = "1,797 images, each joined to its ten nearest neighbours; the classes of 100 are known."
+    found = collect(out / "lanczosnet-0")
+    write_page(out / REPORT, f"Digits from {LABELS} labels per class", subtitle, [networks, *model_sections(found)])
 
 
 def _report(path: Path, rows: list[dict[str, str]], seeds: int) -> None:

@@ -1,6 +1,7 @@
 """`lanczosnet report`: a page for a trained model, or for the tables of result lines."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,12 +60,18 @@ def write_model_page(
 
 def leave_model_page(folder: Path, *, data_dir: Path | None = None, device: Any = "cpu") -> None:
     """The same after a training, which is done whatever becomes of the page."""
-    try:
+    with page_or_reason(folder):
         path = write_model_page(folder, data_dir=data_dir, device=device)
-    except Exception as error:  # a model without a page is better than none
-        typer.echo(f"there is no report: {error}. Try `lanczosnet report {folder}`", err=True)
-    else:
         typer.echo(f"report: {path}", err=True)
+
+
+@contextmanager
+def page_or_reason(folder: Path) -> Iterator[None]:
+    """A model without a page is better than none: say why there is none, and go on."""
+    try:
+        yield
+    except Exception as error:
+        typer.echo(f"there is no report: {error}. Try `lanczosnet report {folder}`", err=True)
 
 
 def write_tables_page(sources: Sequence[Path], path: Path) -> Path:

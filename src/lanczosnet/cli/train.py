@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanczosnet.cli.config_file import Config, SaveConfig, merged
+from lanczosnet.cli.config_file import save_config as write_config
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -31,7 +33,10 @@ if TYPE_CHECKING:
 
 
 def train(
+    ctx: typer.Context,
     source: Source,
+    config: Config = None,
+    save_config: SaveConfig = None,
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
@@ -50,6 +55,9 @@ def train(
     folds: Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")] = None,
     fold: Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")] = 1,
+    features: Annotated[
+        str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
+    ] = "auto",
     device: Device = "auto",
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
@@ -76,6 +84,8 @@ def train(
     lanczosnet train chameleon-filtered --mask all
 
     lanczosnet train molecules.csv --folds 5
+
+    lanczosnet train --config run.toml --seed 1
     """
     from lanczosnet.graphs.catalogue import check_exists
 
@@ -89,13 +99,14 @@ def train(
         source=source,
         model=model,
         recipe=recipe,
-        settings=read_settings(settings),
-        data_options=read_settings(data_settings),
+        settings=merged(ctx, "settings", read_settings(settings)),
+        data_options=merged(ctx, "data", read_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
         seed=seed,
         number=division.first,
+        features=features,
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)
@@ -104,6 +115,8 @@ def train(
     check_device(device)
     check_available(device, precision)
     job = prepare(spec, data_dir)
+    if save_config:
+        write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)
     for note in job.notes:
         typer.echo(note, err=True)

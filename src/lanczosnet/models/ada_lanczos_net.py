@@ -28,7 +28,9 @@ from lanczosnet.filters import (
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
+from lanczosnet.models.scales import ScalesOfForms
 
+SCALES = ScalesOfForms(residual=((0, 1, 2), (10, 20)), plain=((1, 2, 5), (10, 20)))
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
@@ -50,8 +52,9 @@ class AdaLanczosNet(LanczosNetwork):
         hidden_channels: width of the layers.
         out_channels: classes or targets.
         num_layers: graph convolutions.
-        short_scales: powers of the learned S that are multiplied out.
-        long_scales: powers of T that the filters see.
+        short_scales: powers of the learned S that are multiplied out; by default 0, 1, 2 in residual blocks, and
+            1, 2, 5 in the published form.
+        long_scales: powers of T that the filters see; 10, 20 by default.
         tridiagonal_filter: "spectral" (a filter of the eigenvalues of T, with a stable gradient), "vectorized" (the
             published MLP on all entries of the powers of T) or "entrywise" (its lean form).
         spectral_filter: with "spectral": "anchored", "mlp", "unbiased" or "power".
@@ -80,8 +83,8 @@ class AdaLanczosNet(LanczosNetwork):
         out_channels: int,
         num_layers: int = 2,
         *,
-        short_scales: Sequence[int] = (1, 2, 5),
-        long_scales: Sequence[float] = (10, 20),
+        short_scales: Sequence[int] | None = None,
+        long_scales: Sequence[float] | None = None,
         tridiagonal_filter: TridiagonalFilter = "spectral",
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
@@ -99,15 +102,15 @@ class AdaLanczosNet(LanczosNetwork):
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
 
+        short, long = SCALES.chosen(options.get("block", "residual"), short_scales, long_scales)
+
         def convolution(in_channels: int, out_channels: int, **weights: Any) -> AdaLanczosConv:
-            chosen = None
-            if long_scales:
-                chosen = _filter(tridiagonal_filter, spectral_filter, long_scales, num_steps, filter_channels)
-            return AdaLanczosConv(in_channels, out_channels, chosen, short_scales, len(long_scales), **weights)
+            chosen = _filter(tridiagonal_filter, spectral_filter, long, num_steps, filter_channels) if long else None
+            return AdaLanczosConv(in_channels, out_channels, chosen, short, len(long), **weights)
 
         sizes = (in_channels, hidden_channels, out_channels, num_layers)
         kernel = partial(GraphKernel, hidden_channels=kernel_channels)
-        super().__init__(*sizes, short_scales, long_scales, convolution, kernel, **options)
+        super().__init__(*sizes, short, long, convolution, kernel, **options)
         # Filters of entries depend on the basis, which must then be Lanczos'.
         exact = num_steps if exact_up_to is None else exact_up_to
         self.exact_up_to = exact if tridiagonal_filter == "spectral" else 0

@@ -63,7 +63,8 @@ class LanczosNetwork(GraphNetwork):
         num_edge_types: one affinity per edge type besides the graph's own.
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
         block: "residual", a linear map, blocks x + FFN(conv(norm x)), norm and a linear map (see `ResidualStack`); or
-            "plain", the published form, in which convolutions follow one another.
+            "plain", the published form, in which convolutions follow one another. Scales that are left out are those of
+            the form.
         feedforward: in residual blocks, a linear map after the activation.
         normalization: of the plain form. None, or "layer": of every node's channels, between a convolution and its
             activation.
@@ -94,7 +95,7 @@ class LanczosNetwork(GraphNetwork):
         embedding_channels: int = 64,
         num_edge_types: int = 0,
         readout: str | None = None,
-        block: Block = "plain",
+        block: Block = "residual",
         feedforward: bool = True,
         normalization: Normalization = None,
         residual: bool = False,

@@ -25,7 +25,10 @@ from lanczosnet.krylov import RitzPairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
+from lanczosnet.models.scales import ScalesOfForms
 from lanczosnet.transforms import AddRitzPairs
+
+SCALES = ScalesOfForms(residual=((0, 1, 2), (10, 20, 30)), plain=((1, 2, 5, 7), (10, 20, 30)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +51,9 @@ class LanczosNet(LanczosNetwork):
         hidden_channels: width of the layers.
         out_channels: classes or targets.
         num_layers: graph convolutions.
-        short_scales, long_scales, spectral_filter, filter_channels, positive: as in `LanczosConv`.
+        short_scales, long_scales: as in `LanczosConv`; by default 0, 1, 2 and 10, 20, 30 in residual blocks, and
+            1, 2, 5, 7 and 10, 20, 30 in the published form.
+        spectral_filter, filter_channels, positive: as in `LanczosConv`.
         exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
         **options: as in `LanczosNetwork`.
@@ -68,20 +73,22 @@ class LanczosNet(LanczosNetwork):
         out_channels: int,
         num_layers: int = 2,
         *,
-        short_scales: Sequence[int] = (1, 2, 5, 7),
-        long_scales: Sequence[float] = (10, 20, 30),
+        short_scales: Sequence[int] | None = None,
+        long_scales: Sequence[float] | None = None,
         spectral_filter: str = "anchored",
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
         exact_up_to: int | None = None,
         **options: Unpack[LanczosOptions],
     ) -> None:
+        short, long = SCALES.chosen(options.get("block", "residual"), short_scales, long_scales)
+
         def convolution(in_channels: int, out_channels: int, **weights: Any) -> LanczosConv:
             return LanczosConv(
                 in_channels,
                 out_channels,
-                short_scales,
-                long_scales,
+                short,
+                long,
                 options.get("num_steps", 20),
                 spectral_filter=spectral_filter,
                 filter_channels=filter_channels,
@@ -90,9 +97,9 @@ class LanczosNet(LanczosNetwork):
             )
 
         sizes = (in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__(*sizes, short_scales, long_scales, convolution, **options)
+        super().__init__(*sizes, short, long, convolution, **options)
         self.exact_up_to = exact_up_to
-        self.needs_pairs = len(long_scales) > 0
+        self.needs_pairs = len(long) > 0
 
     @property
     def learns_response(self) -> bool:

@@ -139,7 +139,7 @@ def _class_maps(found: Found, table: Mapping[str, Any], rows: np.ndarray, xy: np
     task = found["config"]["task"]
     name, classes = task["targets"][0], task["classes"][0]
     groups = [(label, predicted == code, color(code), _symbol(code)) for code, label in enumerate(classes)]
-    counts = ", ".join(f"{shortened(label)} {int(is_here.sum()):,}" for label, is_here, *_ in groups[:20])
+    counts = ", ".join(f"{shortened(label)}: {int(is_here.sum()):,}" for label, is_here, *_ in groups[:20])
     is_right = (predicted == y) & known
     is_held = np.isin(table["part"][rows], ("val", "test")) & known
     errors = [

@@ -27,7 +27,7 @@ from lanczosnet.schemas.record import (
     up_to_date,
 )
 
-FORMAT = 1
+FORMAT = 2  # 2: the networks' own form is the residual one
 REMEDY = "Copy the whole model directory again, or train again"
 
 Names = Annotated[tuple[Name, ...], Meta(min_length=1)]
@@ -97,6 +97,17 @@ class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", 
 TaskRecord = RegressionRecord | ClassificationRecord
 
 
+class ScalingRecord(Record, frozen=True, kw_only=True):
+    """How features are scaled before the network gets them; mean and deviation of every column, if so standardised."""
+
+    kind: Literal["row", "standardise"]
+    mean: tuple[Finite, ...] = ()
+    deviation: tuple[PositiveFinite, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_length("deviation", self.deviation, "column", self.mean)
+
+
 class CommonData(Record, frozen=True, kw_only=True):
     """The data of the training, as far as all kinds have it."""
 
@@ -106,6 +117,7 @@ class CommonData(Record, frozen=True, kw_only=True):
     folder: str | None = None  # that the training was started in, where the source is a file
     targets: Digest  # fingerprints
     input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
+    scaling: ScalingRecord | None = None  # of float features
 
 
 class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
@@ -231,8 +243,18 @@ class ModelConfig(Record, frozen=True, kw_only=True):
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
     """The configuration in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY)
+    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _of_published_form})
     return checked(document, ModelConfig, path, REMEDY)
+
+
+def _of_published_form(document: Document) -> Document:
+    """Format 1: a network that does not say how its convolutions follow one another has the published form."""
+    architecture = document.get("architecture")
+    if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
+        options = architecture.get("options")
+        if isinstance(options, dict):
+            options.setdefault("block", "plain")
+    return document | {"format": 2}
 
 
 def check_document(document: Document, path: Path) -> None:

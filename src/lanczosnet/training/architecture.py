@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.models.registry import model, network
 from lanczosnet.schemas.limits import LimitError, check_limit
 from lanczosnet.schemas.limits import check_options as check_sizes
@@ -19,8 +20,14 @@ from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.tasks import Task
 
 # Sizes of the paper's appendix: two layers of 64 for nodes, seven of 128 for molecules.
-_SIZES: dict[str, dict[str, Any]] = {
+_PLAIN: dict[str, dict[str, Any]] = {
     "node": {"hidden_channels": 64, "num_layers": 2, "dropout": 0.5},
+    "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
+}
+# Of the residual form: as the networks of Platonov et al. (2023) have them, but narrower and with fewer blocks,
+# which see as far by several scales.
+_RESIDUAL: dict[str, dict[str, Any]] = {
+    "node": {"hidden_channels": 64, "num_layers": 3, "dropout": 0.2},
     "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
 }
 
@@ -68,18 +75,29 @@ class Architecture:
     def described(self) -> dict[str, Any]:
         return asdict(self)
 
+    def identity(self) -> dict[str, Any]:
+        """What tells runs apart. Those of earlier versions, which may go on, do not name the published form."""
+        options = {key: value for key, value in self.options.items() if (key, value) != ("block", "plain")}
+        return {"name": self.name, "options": options}
+
 
 def architecture_for(
     data: Data | PackedGraphs, task: Task, name: str, options: Mapping[str, Any] | None = None
 ) -> Architecture:
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
-    check_options(name, options or {})
+    options = dict(options or {})
+    check_options(name, options)
     for key in ("in_channels", "out_channels"):
-        if key in (options or {}):
+        if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
-    return Architecture(
-        name, _SIZES[task.level] | _inputs(data) | {"out_channels": task.out_channels} | dict(options or {})
-    )
+    form = own_form(name) | {key: options[key] for key in options if key == "block"}
+    sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
+    return Architecture(name, sizes[task.level] | _inputs(data) | {"out_channels": task.out_channels} | form | options)
+
+
+def own_form(name: str) -> dict[str, Any]:
+    """The option of its form that a Lanczos network has where none is given; named, lest another default change it."""
+    return {"block": "residual"} if issubclass(network(name), LanczosNetwork) else {}
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

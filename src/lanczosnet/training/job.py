@@ -16,10 +16,12 @@ from torch_geometric.data import Data
 from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
+from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.engine.devices import numerics_of
 from lanczosnet.training.errors import TrainingError
+from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.metrics_file import MetricsFile
 from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
@@ -49,6 +51,7 @@ class JobSpec:
     split_seed: int = 0
     seed: int = 0
     number: int | None = None  # of the public split where there are several, or of the fold
+    features: str = "auto"  # row, standardise or none: see `lanczosnet.graphs.features`
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,15 @@ class Job:
     """A spec with its data, everything made of them, and where the outcome goes."""
 
     spec: JobSpec
-    data: Data | PackedGraphs
+    data: Data | PackedGraphs  # with scaled features
     split: Split
     task: Task
     recipe: Recipe
     architecture: Architecture
     outputs: Outputs = Outputs()
+    form: Form | None = None  # where none was given
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
+    scaling: FeatureScaling | None = None
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -80,9 +85,10 @@ class Job:
             "split": self.split.hash,
             "targets": fingerprint(self.data),
             "inputs": input_fingerprint(self.data),
-            "architecture": self.architecture.described(),
+            "architecture": self.architecture.identity(),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
+            **({"scaling": self.scaling.record()} if self.scaling else {}),
         }
 
     @property
@@ -93,7 +99,8 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(self.found_steps)] if self.found_steps else []
+        scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
+        return scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
@@ -129,6 +136,7 @@ class Job:
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),
+                **({"scaling": self.scaling.record()} if self.scaling else {}),
             },
             "split": split_record(spec, self.split),
             "training": {
@@ -155,12 +163,16 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
+    scaling = feature_scaling(data, spec.features, parts.train)
+    data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
+    form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
+    options = options if form is None else {"block": form.block, **options}
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, found_steps=found)
+    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found, scaling=scaling)
 
 
 def run(
@@ -206,6 +218,8 @@ def run_jobs(
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
 ) -> list[Outcome]:
     """Train jobs that differ in their seeds and splits alone; their outputs are written when this returns."""
+    if len({job.scaling for job in jobs}) > 1:  # by their training graphs: they do not share their features
+        return [outcome for place, job in enumerate(jobs) for outcome in run_jobs([job], fabric, _at(place, on_epoch))]
     trials = [job.trial() for job in jobs]
     writes = fabric is None or fabric.is_global_zero
     with ExitStack() as stack:
@@ -222,6 +236,10 @@ def run_jobs(
 
         first = jobs[0]
         return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+
+
+def _at(place: int, on_epoch: Callable[[int, EpochReport], None]) -> Callable[[int, EpochReport], None]:
+    return lambda _, report: on_epoch(place, report)
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:

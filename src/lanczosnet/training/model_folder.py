@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanczosnet.files import REPORT
+from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.checkpoint import differences
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.serialization import CONFIG, PREVIOUS, WEIGHTS, read_config
@@ -81,12 +82,13 @@ def _saved_result(job: "Job", folder: Path) -> FitResult:
         "split": config.split.hash,
         "targets": config.data.targets,
         "inputs": config.data.input_hash,
-        "architecture": config.architecture.document(),
+        "architecture": Architecture(**config.architecture.document()).identity(),
         "recipe": config.training.settings,
         "seed": config.training.seed,
         "precision": config.training.precision,
+        **({"scaling": config.data.scaling.document()} if config.data.scaling else {}),
     }
     assert job.outputs.checkpoint is not None
-    if differences(found, job.outputs.checkpoint.identity):
+    if differences(json.loads(json.dumps(found)), job.outputs.checkpoint.identity):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())

@@ -26,7 +26,7 @@ from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, predict
+from lanczosnet.training.predict import Predictions, predict, scaling_of
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
@@ -51,6 +51,11 @@ class TrainedModel:
 
     def _repr_html_(self) -> str:
         return model_html(self)
+
+    def inputs(self, graph: Data) -> Data:
+        """The graph with features as the network wants them."""
+        scaling = scaling_of(self.config.data)
+        return scaling.apply(graph) if scaling else graph
 
     def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.

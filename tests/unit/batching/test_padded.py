@@ -90,7 +90,7 @@ LANCZOS = {
     "types as one-hot vectors": {"node_input": "one-hot"},
     "fewer pairs than nodes": {"num_steps": 4},
     "deep filter": {"filter_channels": (5, 4)},
-    "normalised, residual": {"normalization": "layer", "residual": True},
+    "normalised, residual": {"block": "plain", "normalization": "layer", "residual": True},
     "tied scales": {"tied_scales": True},
 }
 
@@ -122,7 +122,7 @@ ADAPTIVE = {
     "published path": {"tridiagonal_filter": "vectorized", "start": "random", "reorthogonalize": False},
     "lean filter": {"tridiagonal_filter": "entrywise"},
     "no self-loops": {"exact_up_to": 12, "self_loops": False},
-    "normalised, residual": {"exact_up_to": 12, "normalization": "layer", "residual": True},
+    "normalised, residual": {"exact_up_to": 12, "block": "plain", "normalization": "layer", "residual": True},
     "tied scales": {"exact_up_to": 12, "tied_scales": True},
 }
 
@@ -410,7 +410,10 @@ PAIRED = {
     "LanczosNet": ("lanczosnet", {"num_steps": 8}),
     "LanczosNet, more pairs than nodes": ("lanczosnet", {"num_steps": 20, "spectral_filter": "mlp"}),
     "LanczosNet, scale 0": ("lanczosnet", {"num_steps": 8, "short_scales": (0, 2), "long_scales": (0, 10)}),
-    "LanczosNet, Set2Set": ("lanczosnet", {"num_steps": 8, "readout": "set2set", "normalization": "layer"}),
+    "LanczosNet, Set2Set": (
+        "lanczosnet",
+        {"num_steps": 8, "readout": "set2set", "block": "plain", "normalization": "layer"},
+    ),
     "GCN": ("gcn", {}),
     "DCNN": ("dcnn", {}),
     "GraphSAGE": ("graphsage", {}),

@@ -9,7 +9,7 @@ from lanczosnet.models import AdaLanczosNet, LanczosNet
 from molecule_builders import NUM_NODE_TYPES, batched, molecules
 
 NETWORKS = {"LanczosNet": LanczosNet, "AdaLanczosNet": AdaLanczosNet}
-TYPED = {"node_input": "learned", "embedding_channels": 8, "readout": "mean", "num_steps": 8}
+TYPED = {"node_input": "learned", "embedding_channels": 8, "readout": "mean", "num_steps": 8, "block": "plain"}
 
 
 def states(channels: int = 6) -> torch.Tensor:

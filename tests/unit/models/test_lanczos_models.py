@@ -388,7 +388,7 @@ def test_the_published_recurrence_without_reorthogonalisation_is_selectable(monk
 
 def test_adalanczosnet_learns_its_embeddings_through_the_affinity_alone() -> None:
     """With the signal's own path to the embedding cut, a gradient still arrives through the kernel."""
-    network = graph_network("AdaLanczosNet")
+    network = graph_network("AdaLanczosNet", block="plain")
     inputs = network.prepare(batched(molecules()))
     features = network.encoder(inputs.x)
     spectrum = network.spectrum(inputs, features)
@@ -500,7 +500,8 @@ def test_more_steps_in_search_of_the_pairs_are_a_filter_of_the_leading_eigenvalu
     data = node_graph()
     data.x = torch.ones(90, 4)  # the kernel of AdaLanczosNet is then one on every edge, as the graph's own weights
     torch.manual_seed(0)
-    network = kind(4, 8, 3, 1, short_scales=(), long_scales=(1,), num_steps=6, search_steps=90, spectral_filter="power")
+    options = {"short_scales": (), "long_scales": (1,), "spectral_filter": "power", "block": "plain"}
+    network = kind(4, 8, 3, 1, num_steps=6, search_steps=90, **options)
     S = normalized(adjacency(data.edge_index, num_nodes=90, dtype=torch.float64)).dense()
     values, vectors = torch.linalg.eigh(S[:70, :70])
     kept = values.abs().argsort(descending=True)[:6]

@@ -21,9 +21,26 @@ def read(change: Callable[[dict[str, Any]], Any], path: Path = PUBLISHED) -> Mod
 
 
 @pytest.mark.parametrize("path", [OLD, PUBLISHED])
-def test_models_of_earlier_versions_are_read_and_keep_every_field(path):
+def test_models_of_earlier_versions_keep_every_field_and_are_of_the_published_form(path):
+    expected = json.loads(path.read_bytes())
+    if expected["format"] == 1:
+        expected["format"] = 2
+        expected["architecture"]["options"]["block"] = "plain"
     config = model_config(path.read_bytes(), path)
-    assert json.loads(json.dumps(config.document())) == json.loads(path.read_bytes())
+    assert json.loads(json.dumps(config.document())) == expected
+    assert config.architecture.options["block"] == "plain"
+
+
+@pytest.mark.parametrize("name", ["lanczosnet", "LanczosNet", "AdaLanczosNet"])
+def test_the_form_that_an_earlier_version_names_stays(name):
+    chosen = {"name": name}
+    assert read(lambda c: c["architecture"].update(chosen)).architecture.options["block"] == "plain"
+    chosen["options"] = {"block": "residual"}
+    assert read(lambda c: c["architecture"].update(chosen)).architecture.options == {"block": "residual"}
+
+
+def test_another_network_of_an_earlier_version_gets_no_form():
+    assert "block" not in read(lambda c: c["architecture"].update(name="gcn")).architecture.options
 
 
 def test_fields_are_attributes_and_keys():
@@ -52,7 +69,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "many layers": (lambda c: c["architecture"]["options"].update(num_layers=10**7), "LANCZOSNET_MAX_LAYERS"),
     "a huge number": (lambda c: c["architecture"]["options"].update(num_steps=10**400), "LANCZOSNET_MAX_STEPS"),
     "a long scale": (lambda c: c["architecture"]["options"].update(long_scales=[1e308]), "LANCZOSNET_MAX_LONG_SCALE"),
-    "a newer format": (lambda c: c.update(format=2), "format 2, this program reads up to 1: update lanczosnet"),
+    "a newer format": (lambda c: c.update(format=3), "format 3, this program reads up to 2: update lanczosnet"),
     "no format": (lambda c: c.update(format=None), "format: expected a version number"),
 }
 

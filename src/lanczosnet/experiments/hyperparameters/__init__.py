@@ -9,9 +9,11 @@ from typing import Literal
 
 from lanczosnet.experiments.hyperparameters.citation_rows import CITATION
 from lanczosnet.experiments.hyperparameters.molecule_rows import MOLECULES
-from lanczosnet.experiments.hyperparameters.row import Row, Task
+from lanczosnet.experiments.hyperparameters.row import Row, Task, published_form
 
 Labels = Literal["many", "few", "fewest"]
+
+__all__ = ["CITATION", "MOLECULES", "ROWS", "TASKS", "Labels", "Row", "published_form", "row", "row_with"]
 
 TASKS: tuple[Task, ...] = ("citation", "qm8")
 

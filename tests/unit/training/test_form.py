@@ -1,0 +1,71 @@
+"""Which form a Lanczos network gets where the user names none."""
+
+import pytest
+import torch
+
+from lanczosnet.graphs import split
+from lanczosnet.training import JobSpec
+from lanczosnet.training.form import form_for
+from lanczosnet.training.job import job_of
+from lanczosnet.training.tasks import task_of
+from training_builders import communities, packed_molecules
+
+
+def sparse_communities():
+    """Each block is a ring: two neighbours a node."""
+    data = communities()
+    node = torch.arange(90)
+    after = node - node % 30 + (node + 1) % 30
+    data.edge_index = torch.cat([torch.stack([node, after]), torch.stack([after, node])], 1)
+    return data
+
+
+def form(data, kind: str = "5-per-class", recipe: str = "modern", model: str = "lanczosnet"):
+    train = split(data, kind, seed=0).train
+    return form_for(data, train, task_of(data, train), recipe, model)
+
+
+@pytest.mark.parametrize("model", ["lanczosnet", "AdaLanczosNet"])
+def test_residual_blocks_are_the_default(model):
+    assert form(communities(), model=model).block == "residual"
+
+
+def test_graph_tasks_have_the_published_form():
+    assert form(packed_molecules(), "random").block == "plain"
+
+
+def test_few_labels_on_a_graph_of_few_edges_keep_the_published_form():
+    found = form(sparse_communities())
+    assert found.block == "plain"
+    assert "5 training nodes of a class and 2 neighbours of a node" in str(found)
+
+
+def test_the_recipe_of_the_paper_has_the_published_form():
+    assert form(communities(), recipe="paper").block == "plain"
+
+
+def test_networks_of_one_form_are_left_alone():
+    assert form(communities(), model="gcn") is None
+
+
+def prepared(data, **settings):
+    return job_of(JobSpec("some", settings=settings, split="5-per-class"), data)
+
+
+def test_a_job_names_the_form_and_gives_its_reason():
+    job = prepared(sparse_communities())
+    assert job.architecture.options["block"] == "plain"
+    assert job.architecture.options["num_layers"] == 2
+    assert job.notes == [str(job.form)]
+    assert prepared(communities()).architecture.options["block"] == "residual"
+
+
+def test_a_form_that_is_given_stays_and_brings_its_sizes():
+    job = prepared(sparse_communities(), block="residual")
+    assert job.architecture.options["num_layers"] == 3
+    assert job.form is None
+
+
+def test_a_run_of_the_published_form_is_that_of_earlier_versions():
+    assert "block" not in prepared(communities(), block="plain").identity()["architecture"]["options"]
+    assert prepared(communities()).identity()["architecture"]["options"]["block"] == "residual"
