@@ -22,6 +22,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts
+from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
 from lanczosnet.cli.split_options import SplitOptions
@@ -81,6 +82,8 @@ def train(
 
     lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
 
+    torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
+
     lanczosnet train chameleon-filtered --mask all
 
     lanczosnet train molecules.csv --folds 5
@@ -90,6 +93,7 @@ def train(
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
+    from lanczosnet.backends.processes import leave
     from lanczosnet.training import JobSpec, prepare
     from lanczosnet.training.engine.devices import check_available
 
@@ -126,10 +130,13 @@ def train(
             train_several(specs, job, folder, as_json, **options)
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic)
+            is_shared = shows_shares(fabric, job.data)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)
-                leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+                if not is_shared:  # no process has the whole graph for the page
+                    leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+            leave()
 
 
 def _trained(

@@ -148,7 +148,7 @@ class Trainer:
 
     def output(self, step: Step) -> Tensor:
         """What the network makes of a step's inputs."""
-        output: Tensor = self.module(opaque(step.inputs))
+        output: Tensor = self.module(opaque(step.inputs))()
         return output
 
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
@@ -176,8 +176,9 @@ class Trainer:
         self.module.eval()
         with _weights_of(self.state):
             steps = self.loader.steps(items, self.evaluation_batch_size, shapes=shapes)
-            pairs = [(_rows(self.output(step), step.rows), step.y) for step in steps]
-        return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
+            pairs = [(_rows(self.output(step), step.rows), step.batch_y) for step in steps]
+        output, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        return self.loader.of_all(items, output), y
 
     def next_order(self) -> Tensor:
         """The training items of the next epoch, the same in all processes; in one step their order does not matter."""
@@ -243,7 +244,8 @@ def _set_learning_rate(group: dict[str, Any], rate: float | Tensor) -> None:
 
 
 def _rows(output: Tensor, rows: Tensor | None) -> Tensor:
-    return (output if rows is None else output.index_select(0, rows)).float()
+    rows_of = output if rows is None else output.index_select(0, rows)
+    return rows_of.to(torch.promote_types(rows_of.dtype, torch.float32))  # half precision is added up in single
 
 
 @contextmanager
