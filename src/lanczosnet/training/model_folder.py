@@ -4,6 +4,7 @@ A model that is to be replaced stays until the new one is complete. Meanwhile th
 name, which marks it.
 """
 
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
