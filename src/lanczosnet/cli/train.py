@@ -9,6 +9,17 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
+from lanczosnet.cli.molecule_options import (
+    IdColumn,
+    IgnoreColumns,
+    LargestFragment,
+    SmilesColumn,
+    Strict,
+    TargetColumns,
+    TaskOption,
+    molecule_options,
+    unclear_columns,
+)
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -41,6 +52,13 @@ def train(
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
+    smiles_column: SmilesColumn = None,
+    target_columns: TargetColumns = None,
+    ignore_columns: IgnoreColumns = None,
+    id_column: IdColumn = None,
+    task: TaskOption = None,
+    strict: Strict = False,
+    largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
@@ -80,7 +98,7 @@ def train(
 
     lanczosnet train cora --recipe paper --set epochs=100 --set hidden_channels=32
 
-    lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
+    lanczosnet train molecules.csv --target-columns logS --out runs/solubility --resume
 
     torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
 
@@ -99,12 +117,17 @@ def train(
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
     division = SplitOptions.read(split, mask, folds, fold, repeat)
+    columns = molecule_options(
+        *(smiles_column, target_columns, ignore_columns, id_column, task),
+        strict=strict,
+        largest_fragment=largest_fragment,
+    )
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", read_settings(data_settings)),
+        data_options=merged(ctx, "data", columns | read_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
@@ -118,7 +141,8 @@ def train(
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds}
     check_device(device)
     check_available(device, precision)
-    job = prepare(spec, data_dir)
+    with unclear_columns(source):
+        job = prepare(spec, data_dir)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)

@@ -99,8 +99,9 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
+        of_data = list(self.data.about.get("notes", ())) if isinstance(self.data, PackedGraphs) else []
         scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
-        return scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
+        return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
