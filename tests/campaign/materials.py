@@ -40,8 +40,11 @@ def make(folder: Path) -> None:
     for source, out in (("mols.csv", "stopped"), ("nodes.csv", "stoppednodes")):
         interrupt(train(source, out, "--checkpoint-seconds", "0", epochs=LONG), folder, folder / out)
     (packed,) = (folder / "data" / "molecules").glob("mols-*.safetensors")
-    shutil.copy(packed, folder / "packed.safetensors")
-    _write_qm8(folder)
+    shutil.move(packed, folder / "packed.safetensors")
+    done(("data", "info", "mols.csv", "--data-set", "featurizer=paper"), folder)
+    (paper,) = (folder / "data" / "molecules").glob("mols-*.safetensors")
+    _write_qm8(folder, paper)
+    shutil.copy(folder / "packed.safetensors", packed)
     done(table("--out", "store"), folder)
     done(("table", "qm8", "--merge", "store", "--out", "results"), folder)
     done(table("--out", "store"), folder)
@@ -181,9 +184,9 @@ def write_packed(arrays: dict[str, np.ndarray], header: dict[str, Any] | str) ->
     return save(arrays, {"lanczosnet": text})
 
 
-def _write_qm8(folder: Path) -> None:
+def _write_qm8(folder: Path, packed: Path) -> None:
     """A cache that says that it was made from QM8, of other molecules."""
-    arrays, header = read_packed((folder / "packed.safetensors").read_bytes())
+    arrays, header = read_packed(packed.read_bytes())
     arrays["y"] = np.tile(arrays["y"][:, :1], (1, 12)) * np.linspace(0.5, 1.5, 12, dtype=np.float32)
     options = {"smiles": "smiles", "targets": QM8_TARGETS, "task": "regression", "skip_invalid": False}
     header["origin"] |= {"source": QM8_SOURCE, "options": options, "targets": QM8_TARGETS}
