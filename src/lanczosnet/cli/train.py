@@ -10,6 +10,7 @@ import typer
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
 from lanczosnet.cli.options import (
+    LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
@@ -18,6 +19,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    read_data_settings,
     read_settings,
     resumable,
 )
@@ -42,13 +44,13 @@ def train(
     settings: Settings = None,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
     split: Annotated[
         str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
     ] = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
     mask: Annotated[
         str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
     ] = None,
@@ -100,7 +102,7 @@ def train(
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", read_settings(data_settings)),
+        data_options=merged(ctx, "data", read_data_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
