@@ -40,11 +40,8 @@ def make(folder: Path) -> None:
     for source, out in (("mols.csv", "stopped"), ("nodes.csv", "stoppednodes")):
         interrupt(train(source, out, "--checkpoint-seconds", "0", epochs=LONG), folder, folder / out)
     (packed,) = (folder / "data" / "molecules").glob("mols-*.safetensors")
-    shutil.move(packed, folder / "packed.safetensors")
-    done(("data", "info", "mols.csv", "--data-set", "featurizer=paper"), folder)
-    (paper,) = (folder / "data" / "molecules").glob("mols-*.safetensors")
-    _write_qm8(folder, paper)
-    shutil.copy(folder / "packed.safetensors", packed)
+    shutil.copy(packed, folder / "packed.safetensors")
+    _write_qm8(folder)
     done(table("--out", "store"), folder)
     done(("table", "qm8", "--merge", "store", "--out", "results"), folder)
     done(table("--out", "store"), folder)
@@ -184,9 +181,14 @@ def write_packed(arrays: dict[str, np.ndarray], header: dict[str, Any] | str) ->
     return save(arrays, {"lanczosnet": text})
 
 
-def _write_qm8(folder: Path, packed: Path) -> None:
-    """A cache that says that it was made from QM8, of other molecules."""
+def _write_qm8(folder: Path) -> None:
+    """A cache that says that it was made from QM8, of other molecules; the paper's input is no other's."""
+    molecules = folder / "data" / "molecules"
+    before = set(molecules.glob("mols-*.safetensors"))
+    done(("data", "info", "mols.csv", "--data-set", "featurizer=paper"), folder)
+    (packed,) = set(molecules.glob("mols-*.safetensors")) - before
     arrays, header = read_packed(packed.read_bytes())
+    packed.unlink()
     arrays["y"] = np.tile(arrays["y"][:, :1], (1, 12)) * np.linspace(0.5, 1.5, 12, dtype=np.float32)
     options = {"smiles": "smiles", "targets": QM8_TARGETS, "task": "regression", "skip_invalid": False}
     header["origin"] |= {"source": QM8_SOURCE, "options": options, "targets": QM8_TARGETS}

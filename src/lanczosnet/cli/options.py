@@ -42,6 +42,10 @@ LARGEST_SEED = 2**62  # of what PyTorch, NumPy and the files take
 
 # How the library's errors name an argument, and the option that sets it.
 OPTION_OF = {
+    "targets=[...]": "--target-columns NAME,NAME",
+    "smiles='...'": "--smiles-column NAME",
+    "task='regression'": "--task regression",
+    "task='classification'": "--task classification",
     "resume=True": "--resume",
     "overwrite=True": "--overwrite",
     "another folder": "another folder with --out",
