@@ -61,4 +61,8 @@ class GraphNetwork(nn.Module, ABC):
         """`model(x, edge_index, ...)`, or `model(data)` with a PyG `Data` or `Batch` or what `prepare` made of it."""
         data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types)
         graph = data if isinstance(data, GraphBatch) else self.prepare(data)
-        return graph.readout(self.readout, self.node_states(graph, self.encoder(graph.nodes)))
+        return self.outputs(graph, self.node_states(graph, self.encoder(graph.nodes)))
+
+    def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
+        """What the last layer gives -> outputs, of nodes or of graphs."""
+        return graph.readout(self.readout, states)
