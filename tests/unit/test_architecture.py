@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "schemas": set(),
     "affinity": {"backends"},
     "krylov": {"affinity", "backends"},
-    "filters": {"krylov", "affinity"},
+    "filters": {"krylov", "affinity", "backends"},
     "batching": {"graphs", "filters", "krylov", "affinity", "backends"},
     "layers": {"batching", "graphs", "filters", "krylov", "affinity", "backends"},
     "baselines": {"batching", "layers", "transforms", "graphs", "filters", "krylov", "affinity", "backends"},

@@ -120,7 +120,7 @@ class SparseOperator(Operator):
         )
 
     def product(self, signal: Tensor) -> Tensor:
-        if _is_watched(self.values) or _is_watched(signal):
+        if is_watched(self.values) or is_watched(signal):
             return _SparseProduct.apply(self.values, signal, self)
         return self._multiply(signal)
 
@@ -178,6 +178,6 @@ class _SparseProduct(torch.autograd.Function):
         return grad_values, grad_signal, None
 
 
-def _is_watched(tensor: Tensor) -> bool:
+def is_watched(tensor: Tensor) -> bool:
     """Whether autograd follows a tensor, backward or forward (where a product without a rule for it must raise)."""
     return (tensor.requires_grad and torch.is_grad_enabled()) or unpack_dual(tensor).tangent is not None

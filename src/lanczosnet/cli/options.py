@@ -40,6 +40,10 @@ DataSettings = Annotated[
 
 # How the library's errors name an argument, and the option that sets it.
 OPTION_OF = {
+    "targets=[...]": "--target-columns NAME,NAME",
+    "smiles='...'": "--smiles-column NAME",
+    "task='regression'": "--task regression",
+    "task='classification'": "--task classification",
     "resume=True": "--resume",
     "overwrite=True": "--overwrite",
     "another folder": "another folder with --out",

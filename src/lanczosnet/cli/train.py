@@ -9,6 +9,17 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
+from lanczosnet.cli.molecule_options import (
+    IdColumn,
+    IgnoreColumns,
+    LargestFragment,
+    SmilesColumn,
+    Strict,
+    TargetColumns,
+    TaskOption,
+    molecule_options,
+    unclear_columns,
+)
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -22,6 +33,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts
+from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
 from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
@@ -40,6 +52,13 @@ def train(
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
+    smiles_column: SmilesColumn = None,
+    target_columns: TargetColumns = None,
+    ignore_columns: IgnoreColumns = None,
+    id_column: IdColumn = None,
+    task: TaskOption = None,
+    strict: Strict = False,
+    largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
@@ -75,7 +94,9 @@ def train(
 
     lanczosnet train cora --recipe paper --set epochs=100 --set hidden_channels=32
 
-    lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
+    lanczosnet train molecules.csv --target-columns logS --out runs/solubility --resume
+
+    torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
 
     lanczosnet train chameleon-filtered --mask all
 
@@ -86,17 +107,23 @@ def train(
     from lanczosnet.graphs.catalogue import check_exists
 
     check_exists(source)  # before anything heavy is loaded
+    from lanczosnet.backends.processes import leave
     from lanczosnet.training import JobSpec, prepare
     from lanczosnet.training.engine.devices import check_available
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
     division = SplitOptions.read(split, mask, folds, fold, repeat)
+    columns = molecule_options(
+        *(smiles_column, target_columns, ignore_columns, id_column, task),
+        strict=strict,
+        largest_fragment=largest_fragment,
+    )
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", read_settings(data_settings)),
+        data_options=merged(ctx, "data", columns | read_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
@@ -110,7 +137,8 @@ def train(
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds}
     check_device(device)
     check_available(device, precision)
-    job = prepare(spec, data_dir)
+    with unclear_columns(source):
+        job = prepare(spec, data_dir)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)
@@ -122,10 +150,13 @@ def train(
             train_several(specs, job, folder, as_json, **options)
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic)
+            is_shared = shows_shares(fabric, job.data)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)
-                leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+                if not is_shared:  # no process has the whole graph for the page
+                    leave_model_page(folder, data_dir=data_dir, device=fabric.device)
+            leave()
 
 
 def _trained(

@@ -10,6 +10,7 @@ from lanczosnet.affinity import Padding
 from lanczosnet.affinity.csr_product import constant_product, csr_matrix
 from lanczosnet.affinity.operator import full_precision_product
 from lanczosnet.affinity.padding import SignalLayout
+from lanczosnet.backends.processes import Processes
 from lanczosnet.krylov import RitzPairs
 
 LARGE = 512  # nodes of a component whose vectors are worth a product of their own
@@ -29,8 +30,13 @@ class SpectralBasis(ABC):
         """V Y: the other way round, zero on nodes that the basis does not know."""
 
 
-def spectral_basis(pairs: RitzPairs) -> SpectralBasis:
-    """The basis of some Ritz pairs: one graph, a padded batch, or ragged graphs and components."""
+def spectral_basis(pairs: RitzPairs, processes: Processes | None = None, num_shared: int = 0) -> SpectralBasis:
+    """The basis of some Ritz pairs: one graph, a padded batch, or ragged graphs and components; or what a process has
+    of one graph."""
+    if processes is not None:
+        from lanczosnet.filters.sharded_basis import ShardedBasis  # which builds on this module
+
+        return ShardedBasis(pairs, processes, num_shared)
     if pairs.segment is not None:
         return RaggedBasis(pairs)
     if pairs.vectors.dim() == 2:

@@ -1,6 +1,5 @@
 """One dictionary of names, and `load`, the door to all data."""
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -58,7 +57,15 @@ CATALOGUE: dict[str, Entry] = {
     },
 }
 NAMES = ", ".join(CATALOGUE)
-MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid", "featurizer", "explicit_hydrogens", "largest_fragment"}
+MOLECULE_OPTIONS = {
+    "smiles",
+    "targets",
+    "ignore",
+    "skip_invalid",
+    "featurizer",
+    "explicit_hydrogens",
+    "largest_fragment",
+}
 
 
 def entry(name: str) -> Entry:
@@ -125,10 +132,5 @@ def check_exists(source: str | Path) -> None:
 
 
 def _holds_molecules(path: Path, options: dict[str, Any]) -> bool:
-    """Whether the caller says so, or the CSV has a column of the name that molecules are expected in."""
-    if options.keys() & MOLECULE_OPTIONS:
-        return True
-    if path.suffix != ".csv" or not path.is_file():
-        return False
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-        return "smiles" in next(csv.reader(stream), [])
+    """Whether the caller says so, or the file looks like it."""
+    return bool(options.keys() & MOLECULE_OPTIONS) or _late("molecule_columns", "holds_molecules")(path)

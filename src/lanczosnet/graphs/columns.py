@@ -26,12 +26,12 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield from stream_rows(stream)
 
 
-def stream_rows(stream: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def stream_rows(stream: Iterable[str], separator: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The same of text that is open already, such as standard input."""
     csv.field_size_limit(int(limit("CELL")))
     row = 0
     try:
-        for row, record in enumerate(csv.reader(stream), start=1):
+        for row, record in enumerate(csv.reader(stream, delimiter=separator), start=1):
             if not _is_blank(record):
                 yield row, record
     except csv.Error as error:

@@ -68,6 +68,9 @@ class OriginRecord(Record, frozen=True, kw_only=True):
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
     unknown: dict[str, Positive] = field(default_factory=dict)  # how many atoms have an unknown category, by its name
 
+    parts: tuple[str, ...] = ()  # of the molecules, where a column says them
+    notes: tuple[str, ...] = ()  # what is said of the columns and rows
+
     def __post_init__(self) -> None:
         if self.task == "regression" and self.classes:
             raise ValueError("classes must be empty for a regression")
@@ -156,6 +159,7 @@ def _content_faults(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str
         ),
         "origin.atom_types": (found == sorted(origin.atom_types), f"expected the elements of atoms, {shown(found)}"),
         "rows": (bool((arrays["rows"] > 0).all()), "expected numbers from 1 on"),
+        "origin.parts": (len(origin.parts) in (0, len(sizes)), "expected one per molecule"),
         "scaffold": (bool((arrays["scaffold"] >= 0).all()), "expected numbers from 0 on"),
     }
     if origin.featurizer is not None and origin.featurizer.atoms:
