@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet.cli.config_file import options_of
+from lanczosnet.cli.molecule_options import (
+    IdColumn,
+    IgnoreColumns,
+    LargestFragment,
+    SmilesColumn,
+    Strict,
+    TargetColumns,
+    TaskOption,
+    molecule_options,
+    unclear_columns,
+)
 from lanczosnet.cli.options import (
+    LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
@@ -16,6 +28,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    read_data_settings,
     read_settings,
     resumable,
 )
@@ -38,13 +51,22 @@ def tune(
     space: Annotated[Path | None, typer.Option(help="A TOML file with search spaces of your own.")] = None,
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
+    smiles_column: SmilesColumn = None,
+    target_columns: TargetColumns = None,
+    ignore_columns: IgnoreColumns = None,
+    id_column: IdColumn = None,
+    task: TaskOption = None,
+    strict: Strict = False,
+    largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The folder of the search; default runs/tune-SOURCE.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the search, and of weights, order and dropout.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Of the search, and of weights, order and dropout.")
+    ] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Train every trial with so many seeds.")] = 1,
     split: SplitKind = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
     mask: Mask = None,
     folds: Folds = None,
     fold: Fold = None,
@@ -66,7 +88,7 @@ def tune(
 
     lanczosnet tune chameleon-filtered --mask all --models lanczosnet,gcn,residual-gcn --trials 50
 
-    lanczosnet tune molecules.csv --data-set targets=logS --set epochs=30 --trials 20
+    lanczosnet tune molecules.csv --target-columns logS --set epochs=30 --trials 20
 
     lanczosnet train --config runs/tune-molecules/best.toml --out runs/best
     """
@@ -85,11 +107,16 @@ def tune(
     from lanczosnet.training import JobSpec
 
     division = SplitOptions.read(split, mask, folds, fold, repeat)
+    columns = molecule_options(
+        *(smiles_column, target_columns, ignore_columns, id_column, task),
+        strict=strict,
+        largest_fragment=largest_fragment,
+    )
     spec = JobSpec(
         source=source,
         recipe=recipe,
         settings=read_settings(settings),
-        data_options=read_settings(data_settings),
+        data_options=columns | read_data_settings(data_settings),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
@@ -101,7 +128,8 @@ def tune(
     options = {name: value for name, value in options_of(ctx).items() if name != "out"}
     from lanczosnet.graphs import load
 
-    data = load(source, data_dir=data_dir, **spec.data_options)
+    with unclear_columns(source):
+        data = load(source, data_dir=data_dir, **spec.data_options)
     searches = [_search(name, spec, data, division, space, seeds, trials=trials, pruner=pruner) for name in names]
     fabric = fabric_for(device, precision)
     with resumable(where=f", finished trials are in {folder}", without=("--overwrite",)):
