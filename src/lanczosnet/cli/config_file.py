@@ -56,8 +56,8 @@ def options_of(context: typer.Context) -> dict[str, Any]:
 
     names = sorted(set(RunConfig.__struct_fields__) & context.params.keys())
     found = {name: _plain(context.params[name]) for name in names if name not in TABLES}
-    mask = found.get("mask")
-    return found | ({"mask": int(mask)} if str(mask).isdecimal() else {})
+    mask = str(found.get("mask"))
+    return found | ({"mask": int(mask)} if mask.isdecimal() else {})
 
 
 def _plain(value: Any) -> Any:

@@ -60,9 +60,7 @@ def tune(
     largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The folder of the search; default runs/tune-SOURCE.")] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Of the search, and of weights, order and dropout.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the search, weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Train every trial with so many seeds.")] = 1,
     split: SplitKind = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
