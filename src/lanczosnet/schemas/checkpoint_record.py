@@ -12,6 +12,7 @@ from lanczosnet.schemas.record import (
     Finite,
     Meta,
     Positive,
+    PositiveFinite,
     Record,
     checked,
     field,
@@ -43,6 +44,13 @@ class ProgressRecord(Record, frozen=True, kw_only=True):
             raise ValueError(f"val_losses must have one value per epoch ({self.epoch}), but has {len(self.val_losses)}")
 
 
+class ScalerRecord(Record, frozen=True, kw_only=True):
+    """How a loss is scaled in 16-mixed."""
+
+    scale: PositiveFinite
+    growth_tracker: Count
+
+
 class CheckpointRecord(Record, frozen=True, kw_only=True):
     """Where a run stood, and which run it is."""
 
@@ -51,6 +59,7 @@ class CheckpointRecord(Record, frozen=True, kw_only=True):
     progress: ProgressRecord
     step: Count
     averaged: Count
+    scaler: ScalerRecord | None = None
 
     def __post_init__(self) -> None:
         settings = self.identity.get("recipe", {})

@@ -96,6 +96,8 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
+    command += ["--precision", training.precision] if training.precision not in (None, "32-true") else []
+    command += ["--non-deterministic"] if training.deterministic is False else []
     command += _repeated("--data-set", about.options)
     return command + _repeated("--set", changed | options)
 
