@@ -11,6 +11,16 @@ if TYPE_CHECKING:
 
 # What a file does not hold: how this one command runs.
 OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json"}
+# Of molecules: they are written into the table `data`.
+OF_THE_COMMAND |= {
+    "smiles_column",
+    "target_columns",
+    "ignore_columns",
+    "id_column",
+    "task",
+    "strict",
+    "largest_fragment",
+}
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file
 
 
