@@ -24,6 +24,8 @@ from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
 
+LONGEST = 2000  # letters of a message
+
 app = typer.Typer(
     name="lanczosnet",
     help="Learning on graphs through their spectrum.",
@@ -69,11 +71,17 @@ def main() -> None:
         sys.exit(code)
 
 
+def _shortened(message: str) -> str:
+    """Some libraries quote what they read, however much it is."""
+    half = LONGEST // 2
+    return message if len(message) <= LONGEST else f"{message[:half]} [...] {message[-half:]}"
+
+
 def _ended_by(error: Exception) -> tuple[int, str]:
     """Exit code and message."""
     answer = explained(error) if isinstance(error, ImportError) else error
     if isinstance(answer, ValueError | OSError | MissingExtraError) and str(answer):
-        return 1, f"error: {in_options(str(answer))}"
+        return 1, f"error: {_shortened(in_options(str(answer)))}"
     from lanczosnet.cli import faults
 
     return faults.CODE, faults.told(error)

@@ -21,6 +21,7 @@ from lanczosnet.cli.molecule_options import (
     unclear_columns,
 )
 from lanczosnet.cli.options import (
+    LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
@@ -29,6 +30,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    read_data_settings,
     read_settings,
     resumable,
 )
@@ -61,13 +63,13 @@ def train(
     largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
     split: Annotated[
         str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
     ] = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
+    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
     mask: Annotated[
         str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
     ] = None,
@@ -127,7 +129,7 @@ def train(
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", columns | read_settings(data_settings)),
+        data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
