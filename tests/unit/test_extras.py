@@ -117,6 +117,7 @@ BEHIND_A_DOOR = {
     "estimators": {"sklearn"},
     "cli": {"typer", "rich"},
     "report": {"jinja2"},
+    "tuning": {"optuna"},
 }
 
 
