@@ -119,6 +119,7 @@ BEHIND_A_DOOR = {
     "estimators": {"sklearn"},
     "cli": {"typer", "rich"},
     "report": {"jinja2"},
+    "tuning": {"optuna"},
 }
 
 

@@ -23,6 +23,7 @@ from lanczosnet.cli.spectrum import spectrum
 from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
+from lanczosnet.cli.tune import tune
 
 LONGEST = 2000  # letters of a message
 
@@ -34,7 +35,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, train, evaluate, predict, report, table, spectrum, embed, doctor):
+for verb in (demo, train, tune, evaluate, predict, report, table, spectrum, embed, doctor):
     app.command(epilog=page_of(verb.__name__))(verb)
 app.add_typer(data.app, name="data", epilog=page_of("data"))
 

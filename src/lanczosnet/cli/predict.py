@@ -68,7 +68,7 @@ def _predicted(
         if trained.config.data.inputs != "graph":
             if options:
                 raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles")
-            return _table_rows(trained, _read(first), smiles)
+            return _table_rows(trained, _read(first), smiles, first)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
         graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
         return _joined(_read(first), trained.predict(graph).rows(prefix=PREFIX))
@@ -92,10 +92,10 @@ def _check_files(inputs: list[str]) -> None:
             raise ValueError(f"one file at a time: {name} stands beside other inputs")
 
 
-def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[Row]:
+def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
         if smiles not in rows[0]:
-            raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
+            raise ValueError(f"{name} has no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
         return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
