@@ -17,6 +17,7 @@ EXTRA_OF = {
     "rich": "cli",
     "safetensors": "train",
     "sklearn": "embed",
+    "tomli_w": "train",
     "typer": "cli",
 }
 NAMES = {"sklearn": "scikit-learn", "rdkit": "RDKit"}  # where they differ from those of the import

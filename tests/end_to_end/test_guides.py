@@ -95,7 +95,7 @@ def test_every_block_of_a_guide_is_one_that_the_tests_know() -> None:
     for page in PAGES:
         fences = re.findall(r"^```(\w+.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert len(fences) == len(blocks(page)), page.name
-        assert {block.language for block in blocks(page)} <= {"console", "python", "text", "csv"}, page.name
+        assert {block.language for block in blocks(page)} <= {"console", "python", "text", "csv", "toml"}, page.name
 
 
 def test_every_public_name_is_on_a_page_of_the_reference() -> None:

@@ -1,5 +1,6 @@
 """Training in several processes: data-parallel through torchrun, and many seeds at once."""
 
+import contextlib
 import json
 import os
 import socket
@@ -12,23 +13,29 @@ import torch
 from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app
+from lanczosnet.graphs import load
+from shared_graph import found_here, many_components, store
 from two_processes import gradients_and_losses
 
 TESTS = Path(__file__).resolve().parents[1]
 SMALL = ["--set", "hidden_channels=8", "--set", "num_layers=1", "--set", "num_steps=5", "--set", "epochs=5"]
 
 
-def torchrun(*arguments: str) -> None:
+def torchrun(*arguments: str, processes: int = 2) -> None:
+    result = launched(*arguments, processes=processes)
+    assert result.returncode == 0, result.stderr
+
+
+def launched(*arguments: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     places = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places), "OMP_NUM_THREADS": "1"}
-    launcher = ["-m", "torch.distributed.run", "--nproc-per-node=2", f"--master-port={port}"]
-    result = subprocess.run(
+    launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}", f"--master-port={port}"]
+    return subprocess.run(
         [sys.executable, *launcher, *arguments], env=environment, capture_output=True, text=True, check=False
     )
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.slow
@@ -72,3 +79,47 @@ def test_seeds_trained_at_once_are_those_trained_alone(tmp_path):
         )
         assert together == pytest.approx(single, rel=1e-4)
     assert facts["mean_accuracy"] == pytest.approx(sum(facts["test_accuracy"]) / 2)
+
+
+@pytest.fixture(scope="module")
+def found_alone(tmp_path_factory, request) -> dict[Path, dict[str, torch.Tensor]]:
+    """What one process finds of a graph of many components and, where its files are here, of Pubmed."""
+    folder = tmp_path_factory.mktemp("graphs")
+    folders = [store(folder / "many", many_components())]
+    with contextlib.suppress(pytest.skip.Exception):
+        folders.append(store(folder / "pubmed", load("pubmed", data_dir=request.getfixturevalue("real_data"))))
+    return {folder: found_here(folder) for folder in folders}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_that_share_a_graph_find_what_one_finds(processes, found_alone, tmp_path):
+    """Components, pairs, Lanczos and its adjoint, gradients, losses and predictions, in float64."""
+    torchrun(str(TESTS / "shared_graph.py"), str(tmp_path), *map(str, found_alone), processes=processes)
+    for folder, wanted in found_alone.items():
+        found = torch.load(tmp_path / f"{folder.name}.pt", weights_only=True)
+        assert found.pop("halo") > 0
+        assert found.keys() == wanted.keys()
+        for name, expected in wanted.items():
+            torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-10, msg=f"{folder.name}: {name}")
+
+
+@pytest.mark.slow
+def test_a_shared_run_ends_when_a_process_dies_and_goes_on_with_another_number(tmp_path, monkeypatch):
+    store(tmp_path / "big", many_components())
+    arguments = ["train", str(tmp_path / "big"), *SMALL, "--device", "cpu", "--set", "dropout=0", "--split", "uniform"]
+    arguments = [*arguments, "--checkpoint-seconds", "0", "--fraction", "0.5"]
+    monkeypatch.setenv("ENDS_AFTER_EPOCH", "3")
+    ended = launched(str(TESTS / "ends_early.py"), *arguments, "--out", str(tmp_path / "model"))
+    assert ended.returncode != 0
+    assert "process 1: " in ended.stderr  # what it has of the graph
+    assert "another process of this run has ended" in ended.stderr or "told to end" in ended.stderr
+    resumed = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "model"), "--resume"])
+    assert resumed.exit_code == 0, resumed.output
+    assert CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "whole")]).exit_code == 0
+    found, wanted = (
+        [json.loads(line)["val_loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("model", "whole")
+    )
+    assert len(found) == 5
+    assert found == pytest.approx(wanted, rel=1e-4)

@@ -1,6 +1,7 @@
 """The pages in a real browser: they draw, sort, answer the pointer and the keyboard, log no error and fetch nothing."""
 
 import os
+import re
 
 import pytest
 
@@ -99,6 +100,16 @@ def test_a_point_says_its_numbers_under_the_pointer(window_on):
     page.wait_for("document.querySelectorAll('.hoverlayer .hovertext').length > 0")
 
 
+def test_a_curve_of_a_table_says_its_mean_and_its_range(tables):
+    tables.value(
+        "(chart => Plotly.Fx.hover(chart, [{curveNumber: 0, pointNumber: 40}]))"
+        "(document.querySelector('[data-name] .charts:not([hidden]) .chart'))"
+    )
+    tables.wait_for("document.querySelectorAll('.hoverlayer .hovertext').length > 0")
+    said = tables.value("document.querySelector('.hoverlayer .hovertext').textContent")
+    assert re.search(r"epoch 4\d: [\d.]+, [\d.]+ to [\d.]+, 3 seeds", said), said
+
+
 def test_another_target_is_drawn_when_it_is_chosen(window_on):
     page = window_on(regression())
     drawn = "document.querySelectorAll('.charts:not([hidden])[data-place=\"2\"] .chart .main-svg').length"
@@ -136,11 +147,19 @@ def test_the_keyboard_reaches_what_can_be_used(tables):
     tables.value("document.activeElement.blur()")
     tables.press("Tab")
     assert tables.value("document.activeElement.className") == "skip"
+    assert {"A", "BUTTON", "SELECT", "DIVscroll", "TR"} <= reached_by_tab(tables)
+
+
+def test_the_keyboard_reaches_what_can_be_used_of_a_model(window_on):
+    assert {"A", "BUTTON", "SELECT", "DIVscroll"} <= reached_by_tab(window_on(regression()))
+
+
+def reached_by_tab(page: Browser) -> set[str]:
     reached = set()
     for _ in range(40):
-        tables.press("Tab")
-        reached.add(tables.value("document.activeElement.tagName + document.activeElement.className"))
-    assert {"A", "BUTTON", "SELECT", "DIVscroll", "TR"} <= reached
+        page.press("Tab")
+        reached.add(page.value("document.activeElement.tagName + document.activeElement.className"))
+    return reached
 
 
 def test_a_row_under_the_pointer_or_with_the_focus_shows_its_curve(tables):

@@ -39,7 +39,17 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("molecules")
     rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
     (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows) + "\n")
-    invoke("train", folder / "table.csv", *TINY, "--out", folder / "model", "--data-dir", folder / "data")
+    invoke(
+        "train",
+        folder / "table.csv",
+        *TINY,
+        "--target-columns",
+        "length,number",
+        "--out",
+        folder / "model",
+        "--data-dir",
+        folder / "data",
+    )
     return folder / "model"
 
 
@@ -80,6 +90,22 @@ def test_a_split_is_drawn_again_with_a_seed_for_each(tmp_path):
     configs = [json.loads((tmp_path / f"split-{i}" / "config.json").read_text()) for i in range(2)]
     assert configs[0]["split"]["hash"] != configs[1]["split"]["hash"]
     assert [config["training"]["seed"] for config in configs] == [0, 1]
+
+
+def test_a_run_is_a_file_that_the_command_line_changes(tmp_path):
+    file, first = tmp_path / "run.toml", tmp_path / "first"
+    arguments = ("train", "karate", *TINY, "--split", "40/30/30", "--features", "row", "--save-config", file)
+    invoke(*arguments, "--out", first)
+    invoke("train", "--config", file, "--out", tmp_path / "same")
+    for name in ("metrics.jsonl", "model.safetensors"):
+        assert (tmp_path / "same" / name).read_bytes() == (first / name).read_bytes()
+    invoke("train", "--config", file, "--out", tmp_path / "other", "--seed", 3, "--set", "epochs=2")
+    config = json.loads((tmp_path / "other" / "config.json").read_text())
+    assert (config["training"]["seed"], config["training"]["settings"]["epochs"]) == (3, 2)
+    assert config["architecture"]["options"]["hidden_channels"] == 8
+    assert config["data"]["scaling"] == {"kind": "row"}
+    (tmp_path / "wrong.toml").write_text("epoch = 3")
+    assert "epoch" in str(invoke("train", "karate", "--config", tmp_path / "wrong.toml", expect=1).exception)
 
 
 def test_a_file_and_a_column_say_the_split(tmp_path, monkeypatch):
@@ -331,7 +357,7 @@ def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, mo
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "predict"])
+@pytest.mark.parametrize("verb", ["train", "tune", "evaluate", "predict"])
 def test_every_verb_has_help_with_an_example(verb):
     assert f"lanczosnet {verb} " in invoke(verb, "--help").stdout
 

@@ -10,6 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from lanczosnet.backends.processes import Processes
+
 
 class Operator(ABC):
     """A square matrix over nodes, shape `[..., node, node]`, that multiplies signals `[..., node(, channel)]`."""
@@ -20,6 +22,8 @@ class Operator(ABC):
     # Which graph (or component) a node belongs to, [node]; None where the whole operator is one graph or a dense batch.
     segment: Tensor | None = None
     num_segments: int | None = None
+    # Those that share its rows, where there are several: see `ShardedOperator`.
+    processes: Processes | None = None
     # Which rows of a padded dense batch are nodes, [..., node]; None where all are.
     mask: Tensor | None = None
 
@@ -30,6 +34,11 @@ class Operator(ABC):
     @property
     def num_nodes(self) -> int:
         return self.shape[-1]
+
+    @property
+    def num_all_nodes(self) -> int:
+        """With those of other processes."""
+        return self.num_nodes
 
     @property
     def dtype(self) -> torch.dtype:

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
 from lanczosnet.backends.segments import segment_sum
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
+from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
 from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs
@@ -55,6 +56,8 @@ def graph_inputs(
     Laid out component by component, or graph by graph where `by_graph` says so. Operators and Ritz pairs are of type
     `dtype`; where absent, of that of the features but never half precision, or with node types of the weights' own.
     """
+    if isinstance(data, ShardData):
+        return _shard_inputs(data, network, validate)
     x = node_input(data, network.encoder.check_types if validate else None)
     num_nodes = len(x)
     batch, num_graphs = graph_of_node(data)
@@ -91,6 +94,23 @@ def graph_inputs(
     edge_type = edge_types_of(data, network.num_edge_types)
     by_type = operators_by_type(data.edge_index, weight, edge_type, network.num_edge_types, num_nodes, A.dtype)
     return replace(graph, edge_types=EdgeTypeOperators([graph.operator(S) for S in by_type]))
+
+
+def _shard_inputs(data: ShardData, network: Any, validate: bool) -> SparseBatch:
+    """A process' nodes of a graph that is shared out; they stay sparse."""
+    if network.num_edge_types:
+        raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
+    return SparseBatch(
+        x=node_input(data, network.encoder.check_types if validate else None),
+        adjacency=data.shard.adjacency,
+        component=data.shard.component,
+        num_components=data.shard.num_components,
+        num_shared=data.shard.num_shared,
+        padding=None,
+        batch=torch.zeros(len(data.x), dtype=torch.long, device=data.x.device),
+        num_graphs=1,
+        ritz=None,
+    )
 
 
 def node_input(data: Any, check_types: Callable[[Tensor], None] | None) -> Tensor:

@@ -22,9 +22,10 @@ class SparseBatch(GraphBatch):
     """
 
     x: Any  # node features or types, [node, ...]; see `with_sparse_features`
-    adjacency: SparseOperator
+    adjacency: Any  # a `SparseOperator`, or a `ShardedOperator`
     component: Tensor  # [node]
     num_components: int
+    num_shared: int = 0  # of the components, those that lie in several processes, which come first
     padding: Padding | None  # of the dense batch; None where the graph stays sparse
     batch: Tensor  # [node]
     num_graphs: int
@@ -38,7 +39,7 @@ class SparseBatch(GraphBatch):
         """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""
         return replace(self, x=sparse_where_it_pays(self.x)) if self.padding is None else self
 
-    def operator(self, operator: SparseOperator) -> Operator:
+    def operator(self, operator: Any) -> Operator:
         """The operator in the layout that was chosen."""
         return operator if self.padding is None else dense_blocks(operator, self.padding)
 

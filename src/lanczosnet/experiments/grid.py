@@ -33,6 +33,7 @@ TITLES = {
 # Kinds of splits that earlier versions made by another rule: in a key, so that results of the two are never mixed.
 SPLIT_RULES = {"uniform": "rounded to nearest"}
 PRECISION = "32-true"  # that of the tables; keys name any other
+FEATURES = "none"  # as the loader gives them, in the paper's tables; keys name any other scaling
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +52,7 @@ class Cell:
     data_options: Mapping[str, Any] = field(default_factory=dict)
     split_seed: int | None = None  # where all runs share one split; else every run's split has its own seed
     precision: str = PRECISION
+    features: str = FEATURES
 
     @property
     def name(self) -> str:
@@ -85,6 +87,7 @@ class Cell:
             "recipe": self.recipe,
             "settings": dict(self.settings),
             "precision": self.precision,
+            **({"features": self.features} if self.features != FEATURES else {}),
         }
 
     def _identity(self) -> dict[str, Any]:
@@ -101,6 +104,7 @@ class Cell:
             "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
             **({"split_rule": rule} if rule else {}),
             **({"precision": self.precision} if self.precision != PRECISION else {}),
+            **({"features": self.features} if self.features != FEATURES else {}),
         }
 
 
@@ -127,6 +131,7 @@ class Run:
             fraction=cell.fraction,
             split_seed=cell.seed_of_split(self.seed) or 0,
             seed=self.seed,
+            features=cell.features,
         )
 
 

@@ -3,7 +3,7 @@
 import io
 import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.schemas.limits import check_limit
 
 
 def npz_names(path: Path) -> set[str]:
@@ -19,12 +20,27 @@ def npz_names(path: Path) -> set[str]:
         return {name.removesuffix(".npy") for name in archive.namelist()}
 
 
-def read_npz(path: Path, names: Iterable[str], largest: int) -> dict[str, np.ndarray]:
-    """These arrays of an npz, which together may have `largest` bytes. Arrays of Python objects are refused."""
+def read_npz(
+    path: Path, names: Iterable[str], largest: int | None = None, *, texts: Collection[str] = ()
+) -> dict[str, np.ndarray]:
+    """These arrays of an npz, which together may have `largest` bytes; without it the user's limit holds.
+
+    Arrays of Python objects are refused. Those in `texts` may hold texts, all others hold numbers.
+    """
     with zipfile.ZipFile(path) as archive:
         members = {name: _member(archive, name) for name in names}
-        _check_size(sum(member.file_size for member in members.values()), largest)
-        return {name: _array(archive, member) for name, member in members.items()}
+        size = sum(member.file_size for member in members.values())
+        if largest is None:
+            check_decompressed(size, path)
+        else:
+            _check_size(size, largest)
+        return {name: _array(archive, member, "US" if name in texts else "") for name, member in members.items()}
+
+
+def check_decompressed(size: int, path: Path) -> None:
+    """What a small file grows to is limited; a file that is large itself is as large as its owner wanted."""
+    if size > path.stat().st_size:
+        check_limit("BYTES", size, f"{path}: bytes when it is decompressed")
 
 
 def read_tensors(path: Path, names: Iterable[str], largest: int) -> dict[str, Tensor]:
@@ -50,12 +66,12 @@ def _member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
         raise DataError(f"there is no array {name!r}; the file has {held}") from None
 
 
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str = "") -> np.ndarray:
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, column_major, dtype = read(stream)
-        if dtype.kind not in "biuf":
+        if dtype.kind not in "biuf" + kinds:
             raise DataError(f"the array {member.filename!r} holds {dtype}, not numbers")
         # The header says how much memory is needed, the directory how much content there is.
         count = int(np.prod(shape, dtype=object))

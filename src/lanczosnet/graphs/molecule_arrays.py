@@ -91,7 +91,8 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
-            **({"parts": tuple(origin["parts"])} if "parts" in origin else {}),
+            "notes": origin.notes,
+            **({"parts": origin.parts} if origin.parts else {}),
         }
     )
     return graphs

@@ -1,18 +1,22 @@
 """The user's own PyG `Data` objects, from a list, a file or a folder."""
 
 import re
+import zipfile
 from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
-from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.data import BaseData, DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
+from lanczosnet.graphs.archives import check_decompressed
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.object_laws import LawError, lawful
 from lanczosnet.graphs.packed import PackedGraphs, pack
+from lanczosnet.schemas.limits import LimitError
 
 # What a Data object is made of; PyG admits some of it to torch.load itself, but not all.
 ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
@@ -26,6 +30,8 @@ def data_objects(source: str | Path | Data | Sequence[Data]) -> Data | PackedGra
     Files are read in the order of their names, numbers by value, and with `weights_only`: a file that would run code is
     refused.
     """
+    if isinstance(source, BaseData) and not isinstance(source, Data):
+        source = [source]  # of another kind than is known, which is an error
     if isinstance(source, Data):
         return _one_or_packed(_checked([source], "the graph"), "graph")
     if not isinstance(source, str | Path):
@@ -54,6 +60,7 @@ def _one_or_packed(graphs: list[Data], name: str) -> Data | PackedGraphs:
 
 def _read(file: Path) -> Any:
     # On leaving, the context forgets what it was given, which must not be what PyG itself had admitted before.
+    _check_archive(file)
     missing = [kind for kind in ADMITTED if kind not in torch.serialization.get_safe_globals()]
     try:
         with torch.serialization.safe_globals(missing):
@@ -69,19 +76,30 @@ def _read(file: Path) -> Any:
     return content
 
 
+def _check_archive(file: Path) -> None:
+    """What torch would decompress."""
+    if not zipfile.is_zipfile(file):
+        return  # torch says what it is
+    try:
+        with zipfile.ZipFile(file) as archive:
+            check_decompressed(sum(member.file_size for member in archive.infolist()), file)
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+        raise DataError(f"the file cannot be read ({error})", file=file, remedy="Save it again") from error
+
+
 def _checked(content: Sequence[Any], where: str) -> list[Data]:
+    checked = []
     for i, data in enumerate(content):
         if not isinstance(data, Data):
-            raise DataError(f"item {i} is a {type(data).__name__}, not a PyG Data object", file=where)
-        if data.edge_index is None or not _fits(data):
-            raise DataError(f"graph {i} has no edge_index, or an edge to a node that does not exist", file=where)
-    return list(content)
-
-
-def _fits(data: Data) -> bool:
-    ends = data.edge_index
-    shaped = ends.dim() == 2 and len(ends) == 2 and not ends.is_floating_point()
-    return shaped and (ends.numel() == 0 or (int(ends.min()) >= 0 and int(ends.max()) < data.num_nodes))
+            kinds = ": make it one with to_homogeneous()" if isinstance(data, HeteroData) else ""
+            raise DataError(f"item {i} is a {type(data).__name__}, not a PyG Data object{kinds}", file=where)
+        try:
+            checked.append(lawful(data))
+        except LimitError as error:
+            raise LimitError(f"{where}: graph {i}: {error}") from error
+        except LawError as error:
+            raise DataError(f"graph {i}: {error}", file=where) from error
+    return checked
 
 
 def _natural(path: Path) -> list[Any]:

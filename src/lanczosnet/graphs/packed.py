@@ -201,6 +201,7 @@ def pack(graphs: Sequence[Data], name: str = "graphs", **about: Any) -> PackedGr
     groups: dict[str, dict[str, Tensor]] = {"node": {}, "edge": {}, "graph": {}}
     for key, level in levels.items():
         values = [data[key] for data in graphs]
+        _check_alike(key, values)
         groups[level][key] = torch.cat([v.view(1) if v.dim() == 0 else v for v in values])
     return PackedGraphs(
         name=name,
@@ -210,6 +211,18 @@ def pack(graphs: Sequence[Data], name: str = "graphs", **about: Any) -> PackedGr
         **groups,
         about=about,
     )
+
+
+def _check_alike(key: str, values: Sequence[Tensor]) -> None:
+    """Rows of one attribute have one shape, and are all whole numbers or all real."""
+    for i, value in enumerate(values):
+        if value.shape[1:] != values[0].shape[1:] or value.is_floating_point() != values[0].is_floating_point():
+            found = ", ".join(f"graph {n} has {_described(values[n])}" for n in (0, i))
+            raise DataError(f"attribute {key!r} differs between graphs: {found}", remedy="Make them alike")
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def _level(key: str, graphs: Sequence[Data]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +11,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from lanczosnet._extras import MissingExtraError, require
-from lanczosnet.graphs.columns import (
-    LARGEST,
-    LARGEST_FEATURE,
-    check_header,
-    check_separator,
-    csv_rows,
-    names_listed,
-    no_such_column,
-    row_of,
-)
+from lanczosnet._extras import require
+from lanczosnet.graphs.columns import LARGEST, LARGEST_FEATURE, csv_rows, names_listed, no_such_column, row_of
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.knn import knn_graph
-from lanczosnet.schemas.limits import LimitError, check_limit
+from lanczosnet.graphs.table_files import brings_edges, npz_edges, read_csv, read_table
+from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.record import shown
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FORMATS = (".csv", ".parquet", ".npz")
 
 
 def node_table(
@@ -61,7 +50,7 @@ def node_table(
     nodes = Path(nodes)
     if task not in ("classification", "regression"):
         raise DataError(f"there is no task {task!r}; known are classification and regression")
-    table = _read(nodes)
+    table = read_table(nodes)
     ids = _ids(nodes, table, id)
     target = _label_column(nodes, table, label)
     parts = None if split_column is None else _require(nodes, table, split_column, "split_column")
@@ -72,80 +61,12 @@ def node_table(
         data.parts = [None if cell != cell else cell for cell in table[parts]]
     if target is not None:
         data.update(_labels(nodes, target, table[target], task) | {"targets": [target]})
-    source = edges or (nodes if _brings_edges(nodes) else None)
+    source = edges or (nodes if brings_edges(nodes) else None)
     if source is None:
         data.edge_index, data.neighbours = knn_graph(x, k), k
     else:
         data.update(_edges(Path(source), ids, weight))
     return data
-
-
-def _read(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    readers: dict[str, Any] = {".csv": _read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
-    if path.suffix not in readers:
-        raise DataError(f"a table ends in {', '.join(FORMATS)}", file=path, remedy="Convert it to one of these")
-    if not path.is_file():
-        raise DataError("there is no such file", file=path, remedy="Check the path")
-    try:
-        table: pd.DataFrame = readers[path.suffix](path)
-    except (DataError, LimitError, MissingExtraError):
-        raise
-    except Exception as error:  # every reader has its own ways to fail on a damaged file
-        raise DataError(
-            f"the table cannot be read ({error})", file=path, remedy="The file is truncated or of another format"
-        ) from error
-    if table.empty:
-        raise DataError("there is no usable row", file=path, remedy="A table needs a header and one row per item")
-    return table
-
-
-def _read_csv(path: Path, **options: Any) -> "pd.DataFrame":
-    import pandas as pd
-
-    _check_first_rows(path)
-    return pd.read_csv(path, low_memory=False, **options)  # in one piece, so that a column has one type
-
-
-def _check_first_rows(path: Path) -> None:
-    _, header = next(csv_rows(path), (1, [""]))
-    check_separator(path, header)
-    check_header(path, header)
-    for row, record in islice(csv_rows(path), 1, 2):
-        if len(record) > len(header):  # pandas would take the first column for names of rows
-            raise DataError(
-                f"{len(record)} cells under {len(header)} columns",
-                file=path,
-                row=row,
-                remedy="The first line must name every column",
-            )
-
-
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    require("pyarrow", to="to read Parquet")
-    import pandas as pd
-
-    return pd.read_parquet(path)
-
-
-def _read_npz(path: Path) -> "pd.DataFrame":
-    """`x`, `y` and `id` as columns; pickled objects inside are refused by NumPy."""
-    import pandas as pd
-
-    with np.load(path, allow_pickle=False) as arrays:
-        if "x" not in arrays.files:
-            raise DataError(f"there is no array x, only {', '.join(arrays.files)}", file=path, remedy="Save it as x")
-        x = arrays["x"].reshape(len(arrays["x"]), -1)
-        columns = {f"x{i}": x[:, i] for i in range(x.shape[1])}
-        for key in ("y", "id"):
-            if key in arrays.files:
-                if len(arrays[key]) != len(x):
-                    raise DataError(
-                        f"x has {len(x)} rows, {key} has {len(arrays[key])}", file=path, remedy="Make them equal"
-                    )
-                columns[key] = arrays[key]
-    return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True)
@@ -167,7 +88,7 @@ class _Ids:
         import pandas as pd
 
         if self.path.suffix == ".csv" and self.column is not None:
-            return pd.Index(_read_csv(self.path, dtype=str)[self.column])
+            return pd.Index(read_csv(self.path, dtype=str)[self.column])
         return self.values.astype(str)
 
     def positions(self, wanted: "_Ids") -> np.ndarray:
@@ -309,7 +230,7 @@ def _edge_ends(path: Path, ids: _Ids, weight: str | None) -> tuple[list[_Ids], T
 
     if path.suffix == ".npz":
         return _npz_edges(path)
-    table = _read(path)
+    table = read_table(path)
     # Some programs write Source,Target,Weight; where a table has both, what is written as here counts.
     known = {str(name).lower(): name for name in reversed(table.columns)} | {name: name for name in table.columns}
     weight = known.get("weight") if weight is None else _require(path, table, weight, "weight")
@@ -346,23 +267,11 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _brings_edges(path: Path) -> bool:
-    if path.suffix != ".npz":
-        return False
-    with np.load(path, allow_pickle=False) as arrays:
-        return "edge_index" in arrays.files
-
-
 def _npz_edges(path: Path) -> tuple[list[_Ids], Tensor | None]:
     import pandas as pd
 
-    with np.load(path, allow_pickle=False) as arrays:
-        if "edge_index" not in arrays.files or arrays["edge_index"].ndim != 2 or len(arrays["edge_index"]) != 2:
-            raise DataError("there is no array edge_index of shape [2, edges]", file=path, remedy="Save one")
-        weights = torch.from_numpy(arrays["edge_weight"]).float() if "edge_weight" in arrays.files else None
-        if weights is not None and not (weights.shape == arrays["edge_index"].shape[1:] and weights.isfinite().all()):
-            raise DataError("edge_weight is not one finite number for each edge", file=path, remedy="Correct it")
-        return [_Ids(path, None, pd.Index(end)) for end in arrays["edge_index"]], weights
+    ends, weights = npz_edges(path)
+    return [_Ids(path, None, pd.Index(end)) for end in ends], None if weights is None else torch.from_numpy(weights)
 
 
 def _require(path: Path, table: "pd.DataFrame", column: str, option: str) -> str:

@@ -58,8 +58,10 @@ class LanczosWithAdjoint(torch.autograd.Function):
         if ctx.restarts:
             refuse_restarted(off_diagonal, steps)
         needs_values, needs_start = ctx.needs_input_grad[:2]
+        # All processes have T, and each its own gradient of it.
+        grads = grads[0], ctx.inner.total(grads[1]), ctx.inner.total(grads[2])
         image_grads, start_grad = lanczos_adjoint(
-            ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads[:3], reorthogonalize=ctx.reorthogonalize
+            ctx.operator, ctx.inner, basis, diagonal, off_diagonal, *grads, reorthogonalize=ctx.reorthogonalize
         )
         values_grad = None
         if needs_values:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.backends import operation
+from lanczosnet.backends.processes import Processes
 from lanczosnet.backends.segments import segment_sum
 
 
@@ -37,6 +38,9 @@ class InnerProduct(Protocol):
 
     def spread(self, per_graph: Tensor) -> Tensor:
         """A number per graph, laid out so that it multiplies `[..., node]`."""
+
+    def total(self, sums: Tensor) -> Tensor:
+        """Sums over the nodes of this process, over those of all."""
 
 
 class WholeInnerProduct:
@@ -66,6 +70,9 @@ class WholeInnerProduct:
     def spread(self, per_graph: Tensor) -> Tensor:
         return per_graph.unsqueeze(-1)
 
+    def total(self, sums: Tensor) -> Tensor:
+        return sums
+
 
 class SegmentInnerProduct:
     """Ragged graphs or components: node i belongs to graph segment[i]."""
@@ -92,6 +99,29 @@ class SegmentInnerProduct:
     def spread(self, per_graph: Tensor) -> Tensor:
         return per_graph.index_select(0, self.segment)
 
+    def total(self, sums: Tensor) -> Tensor:
+        return sums
+
+
+class ShardedInnerProduct:
+    """One of the others on the nodes of this process, with sums over all processes."""
+
+    def __init__(self, own: WholeInnerProduct | SegmentInnerProduct, processes: Processes) -> None:
+        self.own, self.processes = own, processes
+        self.combine, self.without, self.spread = own.combine, own.without, own.spread
+
+    def project(self, basis: Tensor, vector: Tensor) -> Tensor:
+        return self.total(self.own.project(basis, vector))
+
+    def dot(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.total(self.own.dot(left, right))
+
+    def norm(self, vector: Tensor) -> Tensor:
+        return _safe_sqrt(self.dot(vector, vector))
+
+    def total(self, sums: Tensor) -> Tensor:
+        return self.processes.total(sums)
+
 
 def _safe_sqrt(square: Tensor) -> Tensor:
     """sqrt with gradient zero, not infinity, at zero."""
@@ -100,9 +130,10 @@ def _safe_sqrt(square: Tensor) -> Tensor:
     return torch.where(positive, root, torch.zeros_like(square))
 
 
-def inner_product(segment: Tensor | None, num_segments: int | None) -> InnerProduct:
-    if segment is None:
-        return WholeInnerProduct()
-    if num_segments is None:
-        num_segments = int(segment.max()) + 1 if segment.numel() else 0
-    return SegmentInnerProduct(segment, num_segments)
+def inner_product(segment: Tensor | None, num_segments: int | None, processes: Processes | None = None) -> InnerProduct:
+    own: WholeInnerProduct | SegmentInnerProduct = WholeInnerProduct()
+    if segment is not None:
+        if num_segments is None:
+            num_segments = int(segment.max()) + 1 if segment.numel() else 0
+        own = SegmentInnerProduct(segment, num_segments)
+    return own if processes is None else ShardedInnerProduct(own, processes)

@@ -72,7 +72,7 @@ def krylov_space(operator: SparseOperator, start: Tensor, num_steps: int, capaci
     check_symmetric(operator)
     setup = prepare(operator, start, num_steps, None, None, validate=False)
     breakdown = setup.breakdown
-    if not bool(start.all()):  # the largest entry may be another component's
+    if bool(setup.inner.total((start == 0).sum())):  # the largest entry may be another component's
         generator = torch.Generator(start.device).manual_seed(0)
         probe = torch.randn(len(start), generator=generator, device=start.device, dtype=setup.start.dtype)
         probe = unit(torch.where(setup.start != 0, probe, 0.0), setup.inner)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator
+from lanczosnet.backends.processes import Processes
 from lanczosnet.krylov import start as start_vectors
-from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, inner_product
+from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, ShardedInnerProduct, inner_product
 from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdown_tolerance, unit
 
 # Graphs with up to this many entries of Q are iterated in float64, whatever the input's type: it costs little, and only
@@ -69,17 +70,25 @@ def _prepare_operator(
         raise ValueError(f"the start vector must have shape {tuple(operator.shape[:-1])}, but has {tuple(start.shape)}")
     num_segments = operator.num_segments if segment is None else num_segments
     segment = operator.segment if segment is None else segment
-    _check(start, operator.dtype, segment, validate)
+    _check(start, operator.dtype, segment, validate, operator.processes)
     dtype = operator.dtype
     if working_dtype is None:
-        num_nodes = start.shape[-1] if segment is None or not start.numel() else int(segment.bincount().max())
+        num_nodes = _largest_graph(operator, start, segment)
         working_dtype = working_type(num_nodes, num_steps, dtype)
     operator = operator.to(working_dtype)
-    inner = inner_product(segment, num_segments)
+    inner = inner_product(segment, num_segments, operator.processes)
     first = unit(start.to(working_dtype), inner)
-    scale = _scale_per_segment(operator, inner) if isinstance(inner, SegmentInnerProduct) else operator.largest_entry()
+    own = inner.own if isinstance(inner, ShardedInnerProduct) else inner
+    scale = _scale_per_segment(operator, own) if isinstance(own, SegmentInnerProduct) else operator.largest_entry()
     breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
     return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)
+
+
+def _largest_graph(operator: Operator, start: Tensor, segment: Tensor | None) -> int:
+    """How many nodes it has."""
+    if segment is None or not start.numel() or operator.processes is not None:
+        return start.shape[-1] if operator.processes is None else operator.num_all_nodes
+    return int(segment.bincount().max())
 
 
 def working_type(num_nodes: int, num_steps: int, dtype: torch.dtype) -> torch.dtype:
@@ -90,7 +99,8 @@ def working_type(num_nodes: int, num_steps: int, dtype: torch.dtype) -> torch.dt
 def _scale_per_segment(operator: Operator, inner: SegmentInnerProduct) -> Tensor:
     """The length of each graph's longest row: heavy graphs must not make light ones beside them count as nothing."""
     square = operator.with_values(operator.values.detach().double().square()).degree()
-    return square.new_zeros(inner.num_segments).scatter_reduce(0, inner.segment, square, "amax").sqrt()
+    longest = square.new_zeros(inner.num_segments).scatter_reduce(0, inner.segment, square, "amax").sqrt()
+    return longest if operator.processes is None else operator.processes.largest(longest)
 
 
 def _prepare_function(
@@ -110,7 +120,13 @@ def _prepare_function(
     return Setup(None, product, first, breakdown, inner, segment, start.dtype)
 
 
-def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None, validate: bool) -> None:
+def _check(
+    start: Tensor,
+    dtype: torch.dtype,
+    segment: Tensor | None,
+    validate: bool,
+    processes: Processes | None = None,
+) -> None:
     if dtype not in BREAKDOWN_TOLERANCE:
         raise ValueError(f"Krylov methods run in float32 or float64, not {dtype}: convert with .to(torch.float32)")
     if segment is not None and (start.dim() != 1 or segment.shape != start.shape):
@@ -118,13 +134,14 @@ def _check(start: Tensor, dtype: torch.dtype, segment: Tensor | None, validate: 
             f"segment must name the graph of every node of one operator [node, node], but has shape "
             f"{tuple(segment.shape)} beside a start vector {tuple(start.shape)}; a dense batch needs none"
         )
-    if validate and start.numel():
-        _check_length(start, may_be_zero=segment is not None or start.dim() > 1)
+    if validate and (start.numel() or processes is not None):
+        largest = start.detach().double().abs().amax() if start.numel() else start.new_zeros((), dtype=torch.float64)
+        largest = largest if processes is None else processes.largest(largest)
+        _check_length(float(largest), may_be_zero=segment is not None or start.dim() > 1)
 
 
-def _check_length(start: Tensor, *, may_be_zero: bool) -> None:
+def _check_length(largest: float, *, may_be_zero: bool) -> None:
     """One number is read, so that a GPU is waited for once. Of several graphs, a zero start leaves some out."""
-    largest = float(start.detach().double().abs().amax())
     if not math.isfinite(largest):
         raise ValueError("the start vector has entries that are not finite: repair the features it was made of")
     if largest == 0.0 and not may_be_zero:

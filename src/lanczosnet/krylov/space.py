@@ -38,7 +38,7 @@ class KrylovSpace:
         self.limit = math.sqrt(torch.finfo(start.dtype).eps) / 4
         self.deflated = self.block[:0]
         self.threshold: Tensor | None = None
-        self.is_exhausted = not bool(start.any())
+        self.is_exhausted = not bool(inner.total(start.count_nonzero()))
 
     @property
     def capacity(self) -> int:
@@ -88,7 +88,8 @@ class KrylovSpace:
     def _orthogonalize(self, batch: int) -> int:
         """Clean the new vectors, and return how many of them were clean enough for it."""
         known, new = self.block[: self.size + 1], self.block[self.size + 1 : self.size + 1 + batch]
-        overlap = project(new, self.block[: self.size + batch].mT).tril(self.size)  # with earlier vectors
+        # With earlier vectors.
+        overlap = self.inner.total(project(new, self.block[: self.size + batch].mT)).tril(self.size)
         loss = (torch.linalg.vector_norm(overlap, dim=1) / self.limit).tolist()
         kept = next((place for place, each in enumerate(loss) if not each <= 1.0), batch)
         self._adapt(overlap[-1, : self.size + 1], batch, kept, loss[-1])

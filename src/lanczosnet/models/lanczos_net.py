@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator, normalized
+from lanczosnet.affinity.sharded_operator import ShardedOperator
 from lanczosnet.backends.segments import index_within_segment, segment_sum
 from lanczosnet.batching.formed import (
     FormedOperators,
@@ -22,6 +23,7 @@ from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import DenseBasis, PowerFilter, responses, spectral_basis
 from lanczosnet.krylov import RitzPairs
+from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
@@ -123,7 +125,7 @@ class LanczosNet(LanczosNetwork):
             pairs = self._pairs(graph, S, validate)
             if graph.padding is not None:
                 pairs = pairs._replace(vectors=graph.pad(pairs.vectors), segment=None)
-            basis = spectral_basis(pairs)
+            basis = spectral_basis(pairs, S.processes, graph.num_shared)
         graph = graph.with_sparse_features() if self.multiplies_first else graph
         return replace(graph, spectrum=GraphSpectrum(graph.operator(S), basis, graph.edge_types))
 
@@ -156,10 +158,12 @@ class LanczosNet(LanczosNetwork):
         features: Tensor = self.convolutions[0].filter.features(values)  # type: ignore[union-attr, operator]
         return features
 
-    def _pairs(self, inputs: SparseBatch, S: SparseOperator, validate: bool) -> RitzPairs:
+    def _pairs(self, inputs: SparseBatch, S: SparseOperator | ShardedOperator, validate: bool) -> RitzPairs:
         if inputs.ritz is None:
             components = (inputs.component, inputs.num_components)
             bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+            if isinstance(S, ShardedOperator):
+                return sharded_ritz_pairs(S, self.num_steps, components, inputs.num_shared, **bounds)
             return fixed_ritz_pairs(S, self.num_steps, components=components, **bounds)
         values, vectors = inputs.ritz
         if values.shape[1] != self.num_steps:
@@ -170,7 +174,7 @@ class LanczosNet(LanczosNetwork):
         # A component has as many pairs as there are columns in which any of its nodes is not zero.
         rank = (segment_sum(vectors.abs(), inputs.component, inputs.num_components) > 0).sum(1)
         pairs = RitzPairs(values, vectors, rank, inputs.component)
-        if validate:
+        if validate and isinstance(S, SparseOperator):
             check_pairs(pairs, S)
         return pairs
 

@@ -97,6 +97,17 @@ class ClassificationRecord(Record, frozen=True, kw_only=True, tag_field="kind", 
 TaskRecord = RegressionRecord | ClassificationRecord
 
 
+class ScalingRecord(Record, frozen=True, kw_only=True):
+    """How features are scaled before the network gets them; mean and deviation of every column, if so standardised."""
+
+    kind: Literal["row", "standardise"]
+    mean: tuple[Finite, ...] = ()
+    deviation: tuple[PositiveFinite, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_length("deviation", self.deviation, "column", self.mean)
+
+
 class CommonData(Record, frozen=True, kw_only=True):
     """The data of the training, as far as all kinds have it."""
 
@@ -106,6 +117,7 @@ class CommonData(Record, frozen=True, kw_only=True):
     folder: str | None = None  # that the training was started in, where the source is a file
     targets: Digest  # fingerprints
     input_hash: Digest | None = None  # None where inputs are numbers, which may differ by rounding
+    scaling: ScalingRecord | None = None  # of float features
 
 
 class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="smiles"):
@@ -176,6 +188,8 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     settings: dict[str, bool | int | float | str | None]
     seed: int
     found_steps: FoundStepsRecord | None = None
+    precision: Name | None = None  # None in models of earlier versions, as determinism
+    deterministic: bool | None = None
 
 
 class ResultRecord(Record, frozen=True, kw_only=True):

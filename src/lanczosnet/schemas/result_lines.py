@@ -53,6 +53,7 @@ class AnyLine(Record, frozen=True, kw_only=True):
     recipe: Name
     settings: dict[str, Scalar]
     precision: Name
+    features: Name = "none"  # how they were scaled
     split_hash: Digest
     split_seed: Count | None
     seed: Count

@@ -16,8 +16,10 @@ from torch_geometric.data import Data
 from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
+from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
 from lanczosnet.training.architecture import Architecture, architecture_for, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.engine.devices import numerics_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
@@ -49,6 +51,7 @@ class JobSpec:
     split_seed: int = 0
     seed: int = 0
     number: int | None = None  # of the public split where there are several, or of the fold
+    features: str = "auto"  # row, standardise or none: see `lanczosnet.graphs.features`
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Job:
     """A spec with its data, everything made of them, and where the outcome goes."""
 
     spec: JobSpec
-    data: Data | PackedGraphs
+    data: Data | PackedGraphs  # with scaled features
     split: Split
     task: Task
     recipe: Recipe
@@ -74,6 +77,7 @@ class Job:
     outputs: Outputs = Outputs()
     form: Form | None = None  # where none was given
     found_steps: FoundSteps | None = None  # where num_steps was "auto"
+    scaling: FeatureScaling | None = None
 
     def identity(self) -> dict[str, Any]:
         """What makes a run this run."""
@@ -84,6 +88,7 @@ class Job:
             "architecture": self.architecture.identity(),
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
+            **({"scaling": self.scaling.record()} if self.scaling else {}),
         }
 
     @property
@@ -94,14 +99,17 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        return [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
+        of_data = list(self.data.about.get("notes", ())) if isinstance(self.data, PackedGraphs) else []
+        scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
+        return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
 
-    def saved_in(self, folder: Path, checkpoint_seconds: float) -> "Job":
+    def saved_in(self, folder: Path, checkpoint_seconds: float, fabric: "Fabric | None" = None) -> "Job":
         """The job whose model, metrics and checkpoint lie in this folder."""
-        checkpoint = CheckpointFile(folder / CHECKPOINT, self.identity(), checkpoint_seconds)
+        identity = self.identity() | {"precision": numerics_of(fabric)["precision"]}
+        checkpoint = CheckpointFile(folder / CHECKPOINT, identity, checkpoint_seconds)
         return replace(self, outputs=Outputs(folder, metrics_path(folder), checkpoint))
 
     def trial(self) -> Trial:
@@ -109,16 +117,16 @@ class Job:
         seed = self.spec.seed
         return Trial(self.architecture.build(seed), self.split, self.task, seed, self.outputs.checkpoint)
 
-    def finish(self, network: nn.Module, result: FitResult) -> None:
+    def finish(self, network: nn.Module, result: FitResult, fabric: "Fabric | None" = None) -> None:
         """Save the model; it needs no checkpoint any more."""
         outputs = self.outputs
         if outputs.model:
-            save(outputs.model, network, self.architecture, self.task, self.about(result))
+            save(outputs.model, network, self.architecture, self.task, self.about(result, fabric))
             settle(outputs.model)
         if outputs.checkpoint and not outputs.keeps_checkpoint:
             outputs.checkpoint.path.unlink(missing_ok=True)
 
-    def about(self, result: FitResult) -> dict[str, Any]:
+    def about(self, result: FitResult, fabric: "Fabric | None" = None) -> dict[str, Any]:
         """What is saved with a model beside its architecture and task."""
         spec = self.spec
         return {
@@ -129,12 +137,14 @@ class Job:
                 "targets": fingerprint(self.data),
                 "input_hash": input_fingerprint(self.data),
                 **data_description(self.data),
+                **({"scaling": self.scaling.record()} if self.scaling else {}),
             },
             "split": split_record(spec, self.split),
             "training": {
                 "recipe": spec.recipe,
                 "settings": self.recipe.settings(),
                 "seed": spec.seed,
+                **numerics_of(fabric),
                 **({"found_steps": self.found_steps.record()} if self.found_steps else {}),
             },
             "result": asdict(result),
@@ -154,6 +164,8 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
+    scaling = feature_scaling(data, spec.features, parts.train)
+    data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
     chosen = recipe(spec.recipe, task.level, settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
@@ -161,7 +173,7 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     options = options if form is None else {"block": form.block, **options}
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
-    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found)
+    return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found, scaling=scaling)
 
 
 def run(
@@ -188,7 +200,7 @@ def run(
                 begin_anew(job, [folder])
             resume = True
             _barrier(fabric)
-        job = job.saved_in(folder, checkpoint_seconds)
+        job = job.saved_in(folder, checkpoint_seconds, fabric)
         if done := finished_before(job, resume):
             return as_it_ended(job, done)
         _barrier(fabric)  # no process writes before all have looked into the folder
@@ -207,6 +219,8 @@ def run_jobs(
     on_epoch: Callable[[int, EpochReport], None] = lambda place, report: None,
 ) -> list[Outcome]:
     """Train jobs that differ in their seeds and splits alone; their outputs are written when this returns."""
+    if len({job.scaling for job in jobs}) > 1:  # by their training graphs: they do not share their features
+        return [outcome for place, job in enumerate(jobs) for outcome in run_jobs([job], fabric, _at(place, on_epoch))]
     trials = [job.trial() for job in jobs]
     writes = fabric is None or fabric.is_global_zero
     with ExitStack() as stack:
@@ -219,10 +233,14 @@ def run_jobs(
         def at_end(place: int, outcome: Outcome) -> None:
             if outcome.fitted and writes:
                 files[place].close()
-                jobs[place].finish(trials[place].model, outcome.fitted)
+                jobs[place].finish(trials[place].model, outcome.fitted, fabric)
 
         first = jobs[0]
         return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+
+
+def _at(place: int, on_epoch: Callable[[int, EpochReport], None]) -> Callable[[int, EpochReport], None]:
+    return lambda _, report: on_epoch(place, report)
 
 
 def _told_apart(settings: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -16,10 +16,13 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
+from lanczosnet.backends.processes import processes_here
 from lanczosnet.graphs import PackedGraphs, Split
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.engine.concurrent import free_memory, in_turn, side_by_side, training_on, wait_for
 from lanczosnet.training.engine.devices import best_device
-from lanczosnet.training.engine.loaders import loader_for
+from lanczosnet.training.engine.loaders import Loader, loader_for
+from lanczosnet.training.engine.shard_loader import ShardLoader
 from lanczosnet.training.errors import DivergenceError
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.state import EpochReport, FitResult, History, TrainState
@@ -127,7 +130,7 @@ class _EpochLoop:
         begin = perf_counter()
         for trial in trials:
             fabric._precision.convert_module(trial.model.to(fabric.device))  # first: data are prepared in its type
-        loader = loader_for(trials[0].model, data, fabric.device, recipe.views)
+        loader = _loader(trials[0].model, data, fabric, recipe)
         self.trials, self.fabric, self.on_epoch, self.on_end = trials, fabric, on_epoch, on_end
         self.trainers = [Trainer(t.model, loader, t.split, t.task, recipe, t.seed, fabric) for t in trials]
         self.outcomes: dict[int, Outcome] = {}
@@ -196,6 +199,13 @@ class _EpochLoop:
         for place in places:
             self._history(place).seconds += (now - self._charged) / len(places)
         self._charged = now
+
+
+def _loader(model: nn.Module, data: Data | PackedGraphs, fabric: "Fabric", recipe: Recipe) -> Loader:
+    """Many processes share one stored graph out; of other data each has all."""
+    if fabric.world_size > 1 and isinstance(data, StoredGraph):
+        return ShardLoader(model, data, fabric.device, processes_here())
+    return loader_for(model, data, fabric.device, recipe.views)
 
 
 def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:

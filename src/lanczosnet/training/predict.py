@@ -14,6 +14,7 @@ from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
 from lanczosnet.graphs.columns import LARGEST_FEATURE
+from lanczosnet.graphs.features import FeatureScaling
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
@@ -74,12 +75,24 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
         graphs, errors = _by_names([items] if isinstance(items, Data) else items, getattr(data, "features", None)), None
     else:
         graphs, errors = _from_features(items, data)
+    if scaling := scaling_of(data):
+        graphs = _scaled(graphs, scaling)
     if task.level == "graph":
         graphs, errors = (graphs, errors) if errors is not None else _of_known_atoms(graphs, data)
         output = graph_outputs(network, graphs, batch_size)
     else:
         output = torch.cat([_output(network, graph) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
+
+
+def scaling_of(data: DataRecord) -> FeatureScaling | None:
+    """How the features of new graphs are scaled."""
+    held = data.scaling
+    return FeatureScaling(held.kind, held.mean, held.deviation) if held else None
+
+
+def _scaled(graphs: Sequence[Data], scaling: FeatureScaling) -> Sequence[Data]:
+    return scaling.apply(graphs) if isinstance(graphs, PackedGraphs) else [scaling.apply(graph) for graph in graphs]
 
 
 def _by_names(graphs: Sequence[Data], names: Sequence[str] | None) -> Sequence[Data]:

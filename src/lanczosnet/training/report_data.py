@@ -20,6 +20,7 @@ from torch_geometric.nn import aggr
 from torch_geometric.utils import subgraph
 
 from lanczosnet.graphs import Split
+from lanczosnet.graphs.features import AUTO, NONE, feature_scaling
 from lanczosnet.layers.readout import PooledReadout
 from lanczosnet.schemas.model_config import ModelConfig
 from lanczosnet.training.architecture import architecture_for
@@ -55,7 +56,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
         return _predictions(trained, *data_and_split())
 
     def command() -> str:
-        defaults = {} if "data" in found["problems"] else _defaults(trained, data_and_split()[0])
+        defaults = {} if "data" in found["problems"] else _defaults(trained, *data_and_split())
         return shlex.join(train_command(trained.config, defaults))
 
     makers: dict[str, Callable[[], Any]] = {
@@ -63,7 +64,7 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
         "filters": lambda: _filters(trained.network),
         "data": lambda: _described(data_and_split()[0]),
         "predictions": predicted,
-        "ritz_values": lambda: _ritz_values(trained.network, *data_and_split()),
+        "ritz_values": lambda: _ritz_values(trained, *data_and_split()),
         "map": lambda: _diffusion_map(trained, data_and_split()[0], found.get("predictions")),
         "command": command,
     }
@@ -90,9 +91,13 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     options |= {key: value for key, value in architecture.options.items() if key == "block"}  # others follow from it
     command = ["lanczosnet", "train", about.source, "--model", architecture.name]
     command += ["--recipe", training.recipe, "--seed", str(training.seed), "--split", parts.file or parts.kind]
+    features = about.scaling.kind if about.scaling else NONE
+    command += ["--features", features] if features != defaults.get("features", NONE) else []
     command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
+    command += ["--precision", training.precision] if training.precision not in (None, "32-true") else []
+    command += ["--non-deterministic"] if training.deterministic is False else []
     command += _repeated("--data-set", about.options)
     return command + _repeated("--set", changed | options)
 
@@ -108,11 +113,13 @@ def _quotable(value: Any) -> Any:
     return json.dumps(list(value), ensure_ascii=False) if are_texts else value
 
 
-def _defaults(trained: TrainedModel, data: Any) -> dict[str, Any]:
-    """The options of a network of this kind on this data, and nothing set."""
+def _defaults(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
+    """The options of a network of this kind on this data, and how its features are scaled, with nothing set."""
+    scaling = feature_scaling(data, AUTO, parts.train)
     architecture = trained.config.architecture
     form = {key: value for key, value in architecture.options.items() if key == "block"}
-    return architecture_for(data, trained.task, architecture.name, form).options
+    options = architecture_for(data, trained.task, architecture.name, form).options
+    return options | {"features": scaling.kind if scaling else NONE}
 
 
 def _epochs(path: Path) -> list[dict[str, Any]]:
@@ -180,10 +187,12 @@ def _filters(network: nn.Module) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def _ritz_values(network: nn.Module, data: Any, parts: Split) -> dict[str, Any]:
+def _ritz_values(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
     """Of the graph, or of some test graphs; of a learned affinity, those that the network sees."""
     graphs = [data] if isinstance(data, Data) else [data[int(i)] for i in _spread(parts.test, MOST_SPECTRA)]
+    network = trained.network
     is_learned = getattr(network, "kernel", None) is not None
+    graphs = [trained.inputs(graph) for graph in graphs] if is_learned else graphs
     values = [(_learned_values if is_learned else _fixed_values)(network, graph) for graph in graphs]
     return {"values": torch.cat(values).clamp(-1, 1).numpy(), "graphs": len(graphs), "is_learned": is_learned}
 
@@ -227,7 +236,7 @@ def _map_of_graphs(trained: TrainedModel, data: Any, predicted: dict[str, Any] |
     if total < 3:
         raise TrainingError("a diffusion map needs three graphs that were not trained on")
     rows = _spread(torch.arange(total), MOST_MAPPED_GRAPHS).numpy()
-    states = _mean_states(trained, [data[int(i)] for i in predicted["items"][rows]])
+    states = _mean_states(trained, [trained.inputs(data[int(i)]) for i in predicted["items"][rows]])
     return {"rows": rows, "coordinates": DiffusionMap().fit_transform(states), "total": total}
 
 

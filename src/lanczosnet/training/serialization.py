@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 import lanczosnet
 from lanczosnet._extras import require
-from lanczosnet.files import atomic_write, sha256_of
+from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
@@ -26,7 +26,7 @@ from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, predict
+from lanczosnet.training.predict import Predictions, predict, scaling_of
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
@@ -51,6 +51,11 @@ class TrainedModel:
 
     def _repr_html_(self) -> str:
         return model_html(self)
+
+    def inputs(self, graph: Data) -> Data:
+        """The graph with features as the network wants them."""
+        scaling = scaling_of(self.config.data)
+        return scaling.apply(graph) if scaling else graph
 
     def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
@@ -129,7 +134,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
 
 def model_folder(folder: str | Path) -> Path:
     """The folder, or else the model of this name that comes with the package, such as `pretrained/qm8`."""
-    folder = Path(folder).expanduser()
+    folder = user_path(folder)
     ours = Path(lanczosnet.__file__).parent / folder
     is_ours = not folder.is_absolute() and folder.parts[:1] == ("pretrained",) and (ours / CONFIG).is_file()
     return ours if is_ours and not (folder / CONFIG).is_file() else folder

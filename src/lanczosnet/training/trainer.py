@@ -18,7 +18,7 @@ from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
 from lanczosnet.training.engine.loaders import Loader, Share, Step
-from lanczosnet.training.engine.precision import OpaqueInputs, opaque
+from lanczosnet.training.engine.precision import OpaqueInputs, loss_scaler, opaque, use_scaler
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.measures import Measures, answers_of, measured, names_of
 from lanczosnet.training.metrics import METRICS
@@ -52,7 +52,7 @@ class Trainer:
         self.module = fabric.setup_module(OpaqueInputs(model))
         optimizer = _optimizer(model, recipe, fabric.device, capturable=self.may_capture)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
-        self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()))
+        self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()), scaler=loss_scaler(fabric))
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.executor: Executor | None = None  # chosen at the first epoch: a checkpoint may be restored before
 
@@ -125,6 +125,7 @@ class Trainer:
     def step(self, step: Step, hyperparameters: StepHyperparameters) -> Tensor:
         """Change the weights; the loss before."""
         self.module.train()
+        use_scaler(self.fabric, self.state.scaler)
         for group in self.state.optimizer.param_groups:  # the wrapper would not see groups that a checkpoint brought
             _set_learning_rate(group, hyperparameters.learning_rate)
         self.state.optimizer.zero_grad()
@@ -147,7 +148,7 @@ class Trainer:
 
     def output(self, step: Step) -> Tensor:
         """What the network makes of a step's inputs."""
-        output: Tensor = self.module(opaque(step.inputs))
+        output: Tensor = self.module(opaque(step.inputs))()
         return output
 
     def loss(self, step: Step, consistency: float | Tensor = 0.0) -> Tensor:
@@ -175,8 +176,9 @@ class Trainer:
         self.module.eval()
         with _weights_of(self.state):
             steps = self.loader.steps(items, self.evaluation_batch_size, shapes=shapes)
-            pairs = [(_rows(self.output(step), step.rows), step.y) for step in steps]
-        return torch.cat([pair[0] for pair in pairs]), torch.cat([pair[1] for pair in pairs])
+            pairs = [(_rows(self.output(step), step.rows), step.batch_y) for step in steps]
+        output, y = (torch.cat(parts) for parts in zip(*pairs, strict=True))
+        return self.loader.of_all(items, output), y
 
     def next_order(self) -> Tensor:
         """The training items of the next epoch, the same in all processes; in one step their order does not matter."""
@@ -242,7 +244,8 @@ def _set_learning_rate(group: dict[str, Any], rate: float | Tensor) -> None:
 
 
 def _rows(output: Tensor, rows: Tensor | None) -> Tensor:
-    return (output if rows is None else output.index_select(0, rows)).float()
+    rows_of = output if rows is None else output.index_select(0, rows)
+    return rows_of.to(torch.promote_types(rows_of.dtype, torch.float32))  # half precision is added up in single
 
 
 @contextmanager

@@ -37,6 +37,7 @@ function layoutOf(layout) {
     legend: { orientation: "h", y: 1.02, yanchor: "bottom", maxheight: 0.9 },
     dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     hovermode: "closest",
+    hoverdistance: 60,
   };
 }
 

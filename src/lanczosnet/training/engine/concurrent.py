@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from lanczosnet.backends.processes import lost_a_process
 from lanczosnet.training.engine.devices import determinism_of, matmul_precision_of
 from lanczosnet.training.errors import TrainingError
 
@@ -40,7 +41,8 @@ def training_on(fabric: "Fabric", advice: str) -> Iterator[None]:
     """Determinism and precision of the fabric, and the caller's random state afterwards; `advice` for little memory."""
     devices = [fabric.device] if fabric.device.type == "cuda" else []
     with (
-        _explained(advice),
+        _explained_loss(),
+        _explained_memory(advice),
         torch.random.fork_rng(devices=devices),
         determinism_of(fabric),
         matmul_precision_of(fabric),
@@ -61,7 +63,21 @@ def free_memory(device: torch.device) -> None:
 
 
 @contextmanager
-def _explained(advice: str) -> Iterator[None]:
+def _explained_loss() -> Iterator[None]:
+    """A process that does not answer becomes a message that says what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if lost_a_process(error):
+            raise TrainingError(
+                "another process of this run has ended, and with it the run. It goes on from its checkpoint with "
+                "resume=True, with as many processes as you like"
+            ) from error
+        raise
+
+
+@contextmanager
+def _explained_memory(advice: str) -> Iterator[None]:
     """Out of memory becomes a message that says what to do."""
     try:
         yield

@@ -66,6 +66,10 @@ class Loader(ABC):
     def num_steps(self, num_items: int, batch_size: int) -> int:
         return 1
 
+    def of_all(self, items: Tensor, output: Tensor) -> Tensor:
+        """The outputs of all these items, where processes have computed different ones."""
+        return output
+
     @abstractmethod
     def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""

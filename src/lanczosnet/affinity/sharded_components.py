@@ -1,0 +1,59 @@
+"""Connected components of a graph whose rows are shared out."""
+
+import torch
+from torch import Tensor
+
+from lanczosnet.affinity.components import connected_components
+from lanczosnet.affinity.halo import Halo
+from lanczosnet.affinity.sharded_operator import process_of
+from lanczosnet.affinity.sparse_operator import SparseOperator
+from lanczosnet.affinity.stored_rows import adjacency_of_rows
+from lanczosnet.backends.processes import Processes
+
+
+def sharded_components(
+    processes: Processes, row: Tensor, column: Tensor, first: int, end: int, bounds: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The first node of every node's component, `[node]`, and those of the components that lie in several processes.
+
+    Each process finds the components of its own nodes. The edges between these are then joined by everyone.
+
+    Args:
+        processes: all make the call.
+        row, column: the edges of the nodes from `first` up to `end`, by row, as numbers in the whole graph, `[edge]`.
+        first, end: which nodes this process has.
+        bounds: where the ranges of all processes begin, and the end.
+    """
+    is_inside = (column >= first) & (column < end)
+    label = _first_nodes(row[is_inside] - first, column[is_inside] - first, end - first) + first
+    needed, place = column[~is_inside].unique(return_inverse=True)
+    own = torch.arange(first, end, device=column.device)
+    halo = Halo(processes, own, needed, process_of(bounds, needed))
+    pairs = torch.stack([label[row[~is_inside] - first], halo(label)[place]], 1)
+    known, joined = _joined(processes.gathered(pairs.unique(dim=0)))
+    if len(known):
+        at = torch.searchsorted(known, label).clamp(max=len(known) - 1)
+        label = torch.where(known[at] == label, joined[at], label)
+    return label, joined.unique()
+
+
+def _first_nodes(row: Tensor, column: Tensor, num_nodes: int) -> Tensor:
+    """Of the components of edges that are sorted by row."""
+    pointer = torch.searchsorted(row.contiguous(), torch.arange(num_nodes + 1, device=row.device))
+    return _first_of(adjacency_of_rows(pointer, column, None))
+
+
+def _first_of(operator: SparseOperator) -> Tensor:
+    component, count = connected_components(operator)
+    nodes = torch.arange(len(component), device=component.device)
+    first = torch.full((count,), len(component), device=component.device).scatter_reduce(0, component, nodes, "amin")
+    return first[component]
+
+
+def _joined(pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels that occur in pairs, rising, and the least label that each of them is joined to."""
+    known, place = pairs.unique(return_inverse=True)
+    if not len(known):
+        return known, known
+    both = torch.cat([place, place.flip(1)]).unique(dim=0)
+    return known, known[_first_nodes(both[:, 0].contiguous(), both[:, 1], len(known))]

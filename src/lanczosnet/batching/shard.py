@@ -1,0 +1,161 @@
+"""The part of a stored graph that one of many processes has: whose nodes are whose, and what is read of the files."""
+
+import bisect
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lanczosnet.affinity.halo import Halo
+from lanczosnet.affinity.sharded_components import sharded_components
+from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern, process_of
+from lanczosnet.affinity.stored_rows import adjacency_of_rows
+from lanczosnet.backends.processes import Processes
+from lanczosnet.graphs.stored_graph import StoredGraph
+
+SMALLEST_SHARED = 2**10  # nodes of a component that may lie in several processes
+
+
+class Rows(NamedTuple):
+    """The stored entries of some nodes, by node."""
+
+    row: Tensor  # [entry], which of the nodes
+    column: Tensor  # [entry], a number in the whole graph
+    weight: Tensor | None  # [entry]
+
+
+@dataclass(eq=False)
+class Shard:
+    """Some nodes of a graph, with the rows of their adjacency.
+
+    Components are numbered in this process: first those that lie in several, alike in all of these, then its own.
+    """
+
+    processes: Processes
+    nodes: Tensor  # their numbers in the whole graph, rising
+    adjacency: ShardedOperator
+    component: Tensor
+    num_components: int
+    num_shared: int
+
+    @property
+    def halo_share(self) -> float:
+        """Neighbours that other processes hold, by the nodes of this one."""
+        return len(self.adjacency.pattern.halo) / max(len(self.nodes), 1)
+
+
+class ShardData(Data):
+    """What a network is given of a graph that is shared out: `x` and `y` of a process' nodes, and its `shard`."""
+
+
+def balanced_bounds(row_pointer: Tensor, parts: int) -> Tensor:
+    """Ranges of nodes with about equally many entries and diagonal entries, `[part + 1]`."""
+    num_nodes = len(row_pointer) - 1
+    total = int(row_pointer[-1]) + num_nodes
+    bounds = [
+        bisect.bisect_left(range(num_nodes), total * part // parts, key=lambda node: int(row_pointer[node]) + node)
+        for part in range(parts)
+    ]
+    return torch.tensor([*bounds, num_nodes])
+
+
+def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device: torch.device) -> ShardData:
+    """This process' part of a graph. All processes make the call."""
+    bounds = balanced_bounds(data.row_pointer, processes.size)
+    first, end = bounds[processes.rank : processes.rank + 2].tolist()
+    rows = _rows(data, torch.arange(first, end))
+    is_edge = torch.ones_like(rows.row, dtype=torch.bool) if rows.weight is None else rows.weight != 0
+    label, shared = sharded_components(processes, rows.row[is_edge] + first, rows.column[is_edge], first, end, bounds)
+    nodes, label, shared = _with_whole_components(processes, bounds, label, shared)
+    if len(nodes) != end - first or (len(nodes) and int(nodes[0]) != first):
+        rows = _rows(data, nodes)
+    operator = _operator(processes, nodes, rows, bounds, data.num_nodes, dtype)
+    component, count = _numbered(label, shared)
+    shard = Shard(processes, nodes, operator, component, count, len(shared))
+    x = _taken(data.x, nodes)
+    tensors = {"x": x.to(dtype) if x.is_floating_point() else x}
+    if "y" in data:
+        tensors["y"] = _taken(data.y, nodes)
+    return ShardData(shard=shard, num_nodes=len(nodes), **tensors)
+
+
+def _rows(data: StoredGraph, nodes: Tensor) -> Rows:
+    pointer = data.row_pointer
+    begin, end = _taken(pointer[:-1], nodes), _taken(pointer[1:], nodes)
+    count = end - begin
+    row = torch.arange(len(nodes)).repeat_interleave(count)
+    entries: Any
+    if len(nodes) and _is_range(nodes):
+        entries = slice(int(begin[0]), int(end[-1]))
+    else:
+        entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
+    weight = data.get("edge_weight")
+    return Rows(row, data.column[entries].long(), None if weight is None else weight[entries])
+
+
+def _taken(values: Tensor, nodes: Tensor) -> Tensor:
+    return values[int(nodes[0]) : int(nodes[-1]) + 1] if len(nodes) and _is_range(nodes) else values[nodes]
+
+
+def _is_range(nodes: Tensor) -> bool:
+    return int(nodes[-1]) - int(nodes[0]) + 1 == len(nodes)
+
+
+def _with_whole_components(
+    processes: Processes, bounds: Tensor, label: Tensor, shared: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The nodes of this process, their labels, and which components stay in several: small ones move to where their
+    first node is."""
+    first = int(bounds[processes.rank])
+    nodes = torch.arange(first, first + len(label))
+    place = torch.searchsorted(shared, label).clamp(max=max(len(shared) - 1, 0))
+    lies_in_several = shared[place] == label if len(shared) else torch.zeros_like(label, dtype=torch.bool)
+    size = processes.total(torch.bincount(place[lies_in_several], minlength=len(shared)))
+    is_small = size < SMALLEST_SHARED
+    moves = lies_in_several.clone()
+    moves[lies_in_several] = is_small[place[lies_in_several]]
+    target = process_of(bounds, label)
+    moves &= target != processes.rank
+    order = target[moves].argsort(stable=True)
+    sent = torch.bincount(target[moves], minlength=processes.size).tolist()
+    moving = torch.stack([nodes[moves], label[moves]], 1)[order]
+    arrived = processes.exchanged(moving, sent, processes.counts(sent))
+    nodes, label = torch.cat([nodes[~moves], arrived[:, 0]]), torch.cat([label[~moves], arrived[:, 1]])
+    nodes, order = nodes.sort()
+    return nodes, label[order], shared[~is_small]
+
+
+def _operator(
+    processes: Processes, nodes: Tensor, rows: Rows, bounds: Tensor, num_nodes: int, dtype: torch.dtype
+) -> ShardedOperator:
+    place = torch.searchsorted(nodes, rows.column).clamp(max=max(len(nodes) - 1, 0))
+    is_inside = nodes[place] == rows.column if len(nodes) else torch.zeros_like(rows.column, dtype=torch.bool)
+    inside, outside = is_inside.nonzero().squeeze(1), (~is_inside).nonzero().squeeze(1)
+    needed, column = rows.column[outside].unique(return_inverse=True)
+    # Small components lie in one process: whoever had a neighbour's range has it still.
+    halo = Halo(processes, nodes, needed, process_of(bounds, needed))
+    weight = rows.weight
+    own = adjacency_of_rows(
+        _pointers(rows.row[inside], len(nodes)), place[inside], None if weight is None else weight[inside], dtype
+    )
+    elsewhere = torch.ones(len(outside), dtype=dtype) if weight is None else weight[outside].to(dtype)
+    kind = own.column.dtype
+    pointer = _pointers(rows.row[outside], len(nodes))
+    pattern = ShardPattern(own, pointer.to(kind), column.to(kind), halo, num_nodes)
+    return ShardedOperator(pattern, torch.cat([own.values, elsewhere]))
+
+
+def _pointers(row: Tensor, num_rows: int) -> Tensor:
+    return torch.cat([row.new_zeros(1), torch.bincount(row, minlength=num_rows).cumsum(0)])
+
+
+def _numbered(label: Tensor, shared: Tensor) -> tuple[Tensor, int]:
+    """Shared components first, in the order of their labels."""
+    is_shared = torch.isin(label, shared)
+    own, number = label[~is_shared].unique(return_inverse=True)
+    component = torch.empty_like(label)
+    component[is_shared] = torch.searchsorted(shared, label[is_shared])
+    component[~is_shared] = number + len(shared)
+    return component, len(shared) + len(own)

@@ -1,0 +1,123 @@
+"""What each process of `torch.distributed.run` finds of a graph that is shared out, and what one process finds."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from lanczosnet.affinity import adjacency, connected_components, normalized
+from lanczosnet.backends.processes import leave, processes_here
+from lanczosnet.batching.shard import shard_of
+from lanczosnet.filters import spectral_basis
+from lanczosnet.graphs import load, split
+from lanczosnet.graphs.stored_graph import store_graph
+from lanczosnet.krylov import component_ritz_pairs, lanczos
+from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
+from lanczosnet.training import architecture_for, fit, recipe, task_of
+from lanczosnet.training.engine.devices import fabric_for
+from lanczosnet.training.loop import _loader
+from lanczosnet.training.trainer import Trainer
+
+EPOCHS = 4
+OPTIONS = {"hidden_channels": 16, "num_layers": 2, "num_steps": 20, "filter_channels": (8,), "dropout": 0.0}
+
+
+def many_components() -> Data:
+    """One component with half of the nodes, three of over a thousand, many small ones, and nodes alone; shuffled."""
+    generator = torch.Generator().manual_seed(0)
+    sizes = [5000, 1100, 1300, 1500, *range(2, 30), *[5] * 100, *[1] * 60]
+    edges, first = [], 0
+    for size in sizes:
+        tree = [(torch.rand(size - 1, generator=generator) * torch.arange(1, size)).long(), torch.arange(1, size)]
+        more = torch.randint(0, size, (2, size), generator=generator)
+        edges.append(torch.cat([torch.stack(tree), more], 1) + first)
+        first += size
+    order = torch.randperm(first, generator=generator)
+    ends = to_undirected(order[torch.cat(edges, 1)], num_nodes=first)
+    y = torch.randint(0, 4, (first,), generator=generator)
+    x = torch.randn(first, 12, generator=generator) + torch.nn.functional.one_hot(y, 12)
+    return Data(x=x, edge_index=ends, y=y, name="many", num_nodes=first)
+
+
+def found_here(folder: Path) -> dict[str, Any]:
+    """What a process finds of a stored graph, put together for all nodes."""
+    data, processes = load(folder), processes_here()
+    facts: dict[str, Any] = {}
+    if processes.size > 1:
+        shard = shard_of(data, processes, torch.float64, torch.device("cpu")).shard
+        S, nodes = normalized(shard.adjacency), shard.nodes
+        components = shard.component, shard.num_components
+        pairs = sharded_ritz_pairs(S, 20, components, shard.num_shared)
+        basis = spectral_basis(pairs, processes, shard.num_shared)
+        facts["halo"] = shard.halo_share
+    else:
+        S, nodes = normalized(adjacency(data, dtype=torch.float64)), torch.arange(data.num_nodes)
+        components = connected_components(S)
+        pairs = component_ritz_pairs(S, 20, components=components)
+        basis = spectral_basis(pairs)
+
+    def of_all(rows: Tensor) -> Tensor:
+        order = processes.gathered(nodes)
+        return processes.gathered(rows)[order.argsort()]
+
+    signal = torch.randn(data.num_nodes, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    first = torch.full((components[1],), data.num_nodes).scatter_reduce(0, components[0], nodes, "amin")
+    if processes.size > 1:
+        first[: shard.num_shared] = -processes.largest(-first[: shard.num_shared])
+    facts["component"] = of_all(first[components[0]])
+    facts["values"] = of_all(pairs.values[components[0]])
+    facts["filtered"] = of_all(basis.lift(basis.values.pow(9).unsqueeze(1) * basis.project(signal[nodes])))
+    facts |= {name: of_all(rows) for name, rows in _adjoint(S, signal[nodes], nodes).items()}
+    return facts | _trained(data, of_all)
+
+
+def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
+    """Lanczos and its gradient: of the start vector, and of the entries, added up by row."""
+    values = S.values.detach().requires_grad_()
+    start = (1 + 0.1 * signal[:, 0]).requires_grad_()
+    found = lanczos(S.with_values(values), start, 8, validate=True)
+    weight = torch.arange(1.0, 9.0, dtype=torch.float64)
+    share = 1.0 / S.processes.size if S.processes is not None else 1.0  # every process has T
+    loss = (found.basis * signal[:, 1:2] * weight).sum() + share * (found.diagonal * weight).sum()
+    (loss + share * found.off_diagonal.square().sum()).backward()
+    of_rows = torch.zeros(len(nodes), dtype=torch.float64).index_add(0, S.row.long(), values.grad)
+    return {"basis": found.basis.detach(), "start gradient": start.grad, "entry gradients": of_rows}
+
+
+def _trained(data: Any, of_all: Any) -> dict[str, Any]:
+    """The gradient of the first step, the losses of some epochs, and the predictions after them."""
+    parts = split(data, "uniform", fraction=0.5)
+    task = task_of(data, parts.train)
+    chosen = recipe("paper", task.level, {"epochs": EPOCHS, "learning_rate": 1e-2})
+    architecture = architecture_for(data, task, "lanczosnet", OPTIONS)
+    fabric = fabric_for("cpu", "64-true")
+    model = architecture.build(0).double()
+    loader = _loader(model, data, fabric, chosen)
+    trainer = Trainer(model, loader, parts, task, chosen, 0, fabric)
+    fabric.backward(trainer.loss(next(trainer.steps(parts.train))))
+    facts = {f"gradient of {name}": parameter.grad.clone() for name, parameter in model.named_parameters()}
+    model, reports = architecture.build(0), []
+    fit(model, data, parts, task, chosen, fabric=fabric, on_epoch=reports.append)
+    facts["losses"] = torch.tensor([[report.train_loss, report.val_loss] for report in reports], dtype=torch.float64)
+    with torch.no_grad():
+        facts["predictions"] = of_all(model.eval()(loader.inputs if len(data.x) > len(loader.y) else loader.inputs[1]))
+    return facts
+
+
+def store(folder: Path, data: Data) -> Path:
+    store_graph(data, folder)
+    return folder
+
+
+if __name__ == "__main__":
+    out, *folders = map(Path, sys.argv[1:])
+    fabric_for("cpu", "64-true")
+    for folder in folders:
+        found = found_here(folder)
+        if torch.distributed.get_rank() == 0:
+            torch.save(found, out / f"{folder.name}.pt")
+    leave()
