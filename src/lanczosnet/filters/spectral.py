@@ -185,7 +185,7 @@ def responses_and_slopes(filters: Sequence[Any], values: Tensor) -> tuple[Tensor
         return heat_responses_and_slopes(filters, values)
     power, slope = powers_and_slopes(values, filters[0].scales)
     rows = (part.flatten(0, -2) for part in (power, slope))
-    mapped = perceptrons_and_slopes([chosen.layers for chosen in filters], *rows)  # type: ignore[misc]
+    mapped = perceptrons_and_slopes([chosen.layers for chosen in filters], *rows)
     by_value = (part.movedim(0, -2).unflatten(0, values.shape) for part in mapped)
     return filters[0].finished_with_slope(power.unsqueeze(-2), slope.unsqueeze(-2), *by_value)
 
