@@ -163,6 +163,7 @@ class AdaLanczosNet(LanczosNetwork):
         pattern = (graph.operator(graph.adjacency).dense() != 0).to(mask.dtype)
         return AdaptiveBatch(
             x=graph.pad(graph.x),
+            descriptors=graph.descriptors,
             mask=mask,
             pattern=pattern * (1 - torch.eye(mask.shape[1], dtype=mask.dtype, device=mask.device)),
             typed=graph.typed_blocks(),

@@ -146,6 +146,7 @@ class LanczosNet(LanczosNetwork):
             power, vectors = power[:, :0], vectors[:, :, :0]
         return SpectralBatch(
             x=graph.pad(graph.x),
+            descriptors=graph.descriptors,
             mask=graph.mask,
             vectors=vectors,
             powers=power,
