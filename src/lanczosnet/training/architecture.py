@@ -165,6 +165,6 @@ def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
     if edge_attr is not None and not are_types:
         raise TrainingError(
             f"edge_attr of {data.name} {tuple(edge_attr.shape)} holds other numbers than 0 and 1, which no network "
-            "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it from the data"
+            "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it"
         )
     return inputs | {"num_edge_types": edge_attr.shape[1] if are_types else 0}

@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
-from lanczosnet.graphs.edges import with_usable_edges
-from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.graphs.columns import LARGEST_FEATURE
+from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.features import FeatureScaling
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
