@@ -31,7 +31,7 @@ class MoleculeSet:
     versions: tuple[tuple[str, int], ...] = ()  # SHA-256 and bytes
 
 
-_TOX21 = ("NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma")
+_TOX21: tuple[str, ...] = ("NR-AR", "NR-AR-LBD", "NR-AhR", "NR-Aromatase", "NR-ER", "NR-ER-LBD", "NR-PPAR-gamma")
 _TOX21 += ("SR-ARE", "SR-ATAD5", "SR-HSE", "SR-MMP", "SR-p53")
 
 MOLECULE_SETS: dict[str, MoleculeSet] = {
