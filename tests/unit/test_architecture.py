@@ -51,6 +51,7 @@ MAY_IMPORT = {
         "affinity",
         "backends",
         "files",
+        "processes",
         "schemas",
     },
 }

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.files import atomic_write, remove_strays, temporary_beside
+from lanczosnet.files import atomic_write, full_disk_explained, remove_strays, temporary_beside
 from lanczosnet.processes import process_exists
 from lanczosnet.schemas.record import FileError
 from lanczosnet.schemas.result_lines import check_line, claim_in
@@ -64,9 +64,10 @@ class Store:
             name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"  # see `_is_over`
             self._own = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         data = as_text(line).encode()
-        while data:  # a full disk or a signal may cut a write short
-            data = data[os.write(self._own, data) :]
-        os.fsync(self._own)
+        with full_disk_explained(self.folder):
+            while data:  # a full disk or a signal may cut a write short
+                data = data[os.write(self._own, data) :]
+            os.fsync(self._own)
 
     def tidy(self) -> None:
         """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
@@ -139,7 +140,8 @@ class Store:
         path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
         # Written first and then given its name: a process that is killed in between leaves no claim without an owner.
         written = temporary_beside(self.folder / key)
-        written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
+        with full_disk_explained(path):
+            written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
             _link(written, path)
         except FileExistsError:
