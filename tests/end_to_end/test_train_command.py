@@ -357,7 +357,7 @@ def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, mo
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "predict"])
+@pytest.mark.parametrize("verb", ["train", "tune", "evaluate", "predict"])
 def test_every_verb_has_help_with_an_example(verb):
     assert f"lanczosnet {verb} " in invoke(verb, "--help").stdout
 

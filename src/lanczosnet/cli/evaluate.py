@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def evaluate(
     else:
         from lanczosnet.graphs import load as load_data
 
-        options = _columns_of(trained.config.data, trained.task, data) | read_settings(data_settings)
+        options = _columns_of(trained.config.data, trained.task, data) | read_data_settings(data_settings)
         graphs, items = load_data(data, data_dir=data_dir, **options), None
     measured = measure(trained, graphs, items)
     facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config.data.source} ({part})"}

@@ -21,6 +21,7 @@ from lanczosnet.cli.molecule_options import (
     unclear_columns,
 )
 from lanczosnet.cli.options import (
+    LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
@@ -29,6 +30,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    read_data_settings,
     read_settings,
     resumable,
 )
@@ -36,7 +38,7 @@ from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
-from lanczosnet.cli.split_options import SplitOptions
+from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -61,19 +63,15 @@ def train(
     largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
-    split: Annotated[
-        str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
-    ] = None,
+    split: SplitKind = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
-    mask: Annotated[
-        str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
-    ] = None,
-    folds: Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")] = None,
-    fold: Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")] = 1,
+    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
+    mask: Mask = None,
+    folds: Folds = None,
+    fold: Fold = None,
+    repeat: Repeat = 1,
     features: Annotated[
         str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
     ] = "auto",
@@ -127,7 +125,7 @@ def train(
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", columns | read_settings(data_settings)),
+        data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,

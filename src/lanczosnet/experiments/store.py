@@ -63,11 +63,8 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"  # see `_is_over`
             self._own = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        data = as_text(line).encode()
         with full_disk_explained(self.folder):
-            while data:  # a full disk or a signal may cut a write short
-                data = data[os.write(self._own, data) :]
-            os.fsync(self._own)
+            _append(self._own, as_text(line).encode())
 
     def tidy(self) -> None:
         """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
@@ -190,6 +187,18 @@ def select(lines: Iterable[Line], **wanted: Iterable[Any] | None) -> list[Line]:
 def as_text(line: Line) -> str:
     """One line; floats as Python prints them, which reads back the same."""
     return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    """All of it, or nothing."""
+    begin = os.fstat(descriptor).st_size
+    try:
+        while data:  # a full disk or a signal may cut a write short
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, begin)
+        raise
 
 
 def _is_better(line: Line, other: Line) -> bool:

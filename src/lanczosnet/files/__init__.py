@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lanczosnet.files.atomic import atomic_write, full_disk_explained, is_full, remove_strays, temporary_beside
 from lanczosnet.files.locks import lock, only_writer
+from lanczosnet.files.paths import is_there, user_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,10 +33,12 @@ __all__ = [
     "atomic_write",
     "full_disk_explained",
     "is_full",
+    "is_there",
     "lock",
     "only_writer",
     "remove_strays",
     "sha256_of",
     "temporary_beside",
+    "user_path",
     "write_figure",
 ]

@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanczosnet.files import is_there, user_path
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.graph_folder import is_graph_folder
@@ -113,7 +114,7 @@ def _loaded(
         known = entry(str(source))
         where = {"data_dir": data_dir} if known.files else {}
         return known.loader(**where, **options)
-    path = Path(source).expanduser()
+    path = user_path(source)
     check_exists(source)
     if is_graph_folder(path):
         return _late("stored_graph", "stored_graph")(path, **options)
@@ -133,7 +134,7 @@ def is_known(source: str | Path) -> bool:
 
 def check_exists(source: str | Path) -> None:
     """A wrong name or path is an error that lists the names; costs nothing."""
-    if not is_known(source) and not Path(source).expanduser().exists():
+    if not is_known(source) and not is_there(user_path(source)):
         raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import lanczosnet
+from lanczosnet.files import user_path
 from lanczosnet.graphs.errors import DataError
 
 VARIABLE = "LANCZOSNET_DATA"
@@ -33,7 +34,7 @@ def _home() -> Path:
 
 def data_directory(explicit: str | Path | None = None) -> Path:
     """The folder of the data files: the argument, else the variable LANCZOSNET_DATA, else the user's cache folder."""
-    return Path(explicit or os.environ.get(VARIABLE) or user_cache()).expanduser()
+    return user_path(explicit or os.environ.get(VARIABLE) or user_cache())
 
 
 def writable_directory(explicit: str | Path | None = None) -> Path:

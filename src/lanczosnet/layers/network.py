@@ -68,4 +68,8 @@ class GraphNetwork(nn.Module, ABC):
         if not isinstance(data, GraphBatch) and torch.compiler.is_exporting():
             raise ValueError(EXPORT)
         graph = data if isinstance(data, GraphBatch) else self.prepare(data)
-        return graph.readout(self.readout, self.node_states(graph, self.encoder(graph.nodes)))
+        return self.outputs(graph, self.node_states(graph, self.encoder(graph.nodes)))
+
+    def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
+        """What the last layer gives -> outputs, of nodes or of graphs."""
+        return graph.readout(self.readout, states)

@@ -51,6 +51,8 @@ class CheckpointFile:
                 "or another folder"
             )
         self._check(tensors, state)
+        if record.step and bool(record.averaged) != bool(state.average):
+            raise TrainingError(f"{self.path}: averaged is {record.averaged}, which does not fit the recipe. {REMEDY}")
         state.model.load_state_dict(tensors["model"])
         _copy(tensors["best"], state.best)
         if state.average:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lanczosnet.files import is_there
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
@@ -66,7 +67,7 @@ def featurizer_of(about: SmilesData) -> str | dict[str, Any]:
 
 def _found(about: DataRecord, name: str) -> str:
     there = Path(about.folder or ".") / name  # which is the name itself where that is a whole path
-    return str(there) if not Path(name).exists() and there.exists() else name
+    return str(there) if not is_there(name) and is_there(there) else name
 
 
 def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:

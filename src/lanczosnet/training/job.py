@@ -17,7 +17,7 @@ from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
-from lanczosnet.training.architecture import Architecture, architecture_for, option_names
+from lanczosnet.training.architecture import Architecture, architecture_for, kind_of, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.engine.devices import numerics_of
 from lanczosnet.training.errors import TrainingError
@@ -167,7 +167,7 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     scaling = feature_scaling(data, spec.features, parts.train)
     data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
-    chosen = recipe(spec.recipe, task.level, settings)
+    chosen = recipe(spec.recipe, kind_of(data, task), settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
     form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
     options = options if form is None else {"block": form.block, **options}
