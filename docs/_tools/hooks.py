@@ -105,13 +105,24 @@ def public_names(init: Path) -> dict[str, str]:
     """Each name of `__all__`, and where it is defined."""
     tree = ast.parse(init.read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    homes = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    here = ".".join(init.relative_to(ROOT / "src").parent.parts)
+    homes = {name: f"{here}.{name}" for node in tree.body for name in _defined(node)}
+    homes |= {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
     assignments = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     names = sorted(ast.literal_eval(assignments["__all__"]), key=str.lower)
-    homes["__version__"] = "lanczosnet.__version__"
     if missing := [name for name in names if name not in homes]:
         raise PluginError(f"{init}: it is not known where {', '.join(missing)} is defined")
     return {name: homes[name] for name in names}
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names of a function, a class or an assignment, which may stand below an `if` or a `try`."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.If | ast.Try):
+        return [name for inner in node.body for name in _defined(inner)]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: Any) -> str:

@@ -164,7 +164,7 @@ def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data
     from lanczosnet.graphs.smiles import Molecule, read_smiles
 
     featurizer = recorded_featurizer(data.featurizer)
-    if data.edge_types != featurizer.bonds:
+    if data.edge_types != featurizer.operators:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
     results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]
