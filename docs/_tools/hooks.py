@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -17,6 +18,7 @@ from notebooks import EXAMPLES, NOTEBOOKS, ROOT, notebook
 GALLERY, COMMANDS, DIAGRAMS = (ROOT / "build" / name for name in ("gallery", "commands", "diagrams"))
 OUTSIDE = {"RESULTS.md": "results.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PUBLIC = re.compile(r"^::: lanczosnet\.([\w.]+)$", re.MULTILINE)
+FORMULA = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FLOWCHART = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 # What a browser loads by itself from another server. A link that a reader follows is none of that.
@@ -66,9 +68,15 @@ def _card(page: Path) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     folder = posixpath.dirname(page.file.src_uri)
     markdown = PUBLIC.sub(lambda match: reference(match[1]), markdown)
+    # Browsers draw MathML without a script, and GitHub draws the block that it is made of.
+    markdown = FORMULA.sub(lambda match: _formula(match[1]), markdown)
     numbers = count()
     markdown = FLOWCHART.sub(lambda match: _picture(page.file.name, next(numbers), match[1], folder), markdown)
     return LINK.sub(lambda match: _within_site(match, folder), markdown)
+
+
+def _formula(text: str) -> str:
+    return f'<div class="formula">{convert(text.strip(), display="block")}</div>'
 
 
 def _picture(name: str, number: int, flowchart: str, folder: str) -> str:

@@ -162,4 +162,9 @@ def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
         inputs = {"in_channels": int(x.max()) + 1, "node_input": "learned"}
     edge_attr: Any = data.edge.get("edge_attr") if isinstance(data, PackedGraphs) else data.get("edge_attr")
     are_types = edge_attr is not None and edge_attr.dim() == 2 and bool(((edge_attr == 0) | (edge_attr == 1)).all())
+    if edge_attr is not None and not are_types:
+        raise TrainingError(
+            f"edge_attr of {data.name} {tuple(edge_attr.shape)} holds other numbers than 0 and 1, which no network "
+            "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it"
+        )
     return inputs | {"num_edge_types": edge_attr.shape[1] if are_types else 0}

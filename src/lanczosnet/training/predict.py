@@ -14,7 +14,9 @@ from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
 from lanczosnet.graphs.columns import LARGEST_FEATURE
+from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.features import FeatureScaling
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
@@ -81,7 +83,7 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
         graphs, errors = (graphs, errors) if errors is not None else _of_known_atoms(graphs, data)
         output = graph_outputs(network, graphs, batch_size)
     else:
-        output = torch.cat([_output(network, graph) for graph in graphs]) if graphs else None
+        output = torch.cat([_output(network, _usable(graph)) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
 
 
@@ -108,6 +110,11 @@ def _with_features(graph: Data, found: list[str], names: Sequence[str]) -> Data:
     graph = copy(graph)
     graph.x = graph.x[:, [found.index(name) for name in names]]
     return graph
+
+
+def _usable(graph: Data) -> Data:
+    """With edges as a training has them; those of a stored graph are so already."""
+    return graph if isinstance(graph, StoredGraph) else with_usable_edges(graph)
 
 
 @torch.no_grad()
@@ -164,7 +171,7 @@ def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data
     from lanczosnet.graphs.smiles import Molecule, read_smiles
 
     featurizer = recorded_featurizer(data.featurizer)
-    if data.edge_types != featurizer.bonds:
+    if data.edge_types != featurizer.operators:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
     results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
     errors = [result if isinstance(result, str) else "" for result in results]

@@ -124,10 +124,10 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
     weights = _read_weights(folder, config.weights)
     try:
         architecture = Architecture(config.architecture.name, dict(config.architecture.options))
-        check_weights(weights, architecture.shapes(), folder / WEIGHTS)
         network = architecture.build()
     except ArchitectureError as error:
         raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
+    check_weights(weights, network.state_dict(), folder / WEIGHTS)
     network.load_state_dict(weights)
     return TrainedModel(network.to(device).eval(), from_record(config.task), config)
 

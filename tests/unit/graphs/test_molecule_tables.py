@@ -29,7 +29,7 @@ def written(path, content: str | bytes):
         ("a.csv", PLAIN.replace(",", ";").replace(".", ",")),
         ("a.tsv", PLAIN.replace(",", "\t")),
         ("a.txt", PLAIN.replace(",", "|")),
-        ("a.csv.gz", gzip.compress(PLAIN.encode())),
+        ("a.csv.gz", gzip.compress(PLAIN.encode(), mtime=0)),
         ("a.csv", PLAIN.replace("smiles", "Canonical SMILES")),
         ("a.csv", PLAIN.replace("smiles", "structure")),
         ("a.smi", PLAIN.replace(",", " ")),
