@@ -10,6 +10,7 @@ from lanczosnet.files import is_there, user_path
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.graph_folder import is_graph_folder
+from lanczosnet.graphs.molecule_sets import MOLECULE_FILES, MOLECULE_SETS
 from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS
 from lanczosnet.processes import is_out_of_memory
 
@@ -57,6 +58,10 @@ CATALOGUE: dict[str, Entry] = {
         name: Entry(known.about, _late("node_graphs", "node_graph", name), (NODE_FILES[name],))
         for name, known in NODE_SETS.items()
     },
+}
+CATALOGUE |= {
+    name: Entry(molecule_set.about, _late("moleculenet", "moleculenet", name), (MOLECULE_FILES[name],))
+    for name, molecule_set in MOLECULE_SETS.items()
 }
 NAMES = ", ".join(CATALOGUE)
 MOLECULE_OPTIONS = {
