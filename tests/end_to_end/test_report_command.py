@@ -79,8 +79,8 @@ def test_a_list_of_texts_in_the_command_is_easy_to_read():
 
 
 def test_columns_of_the_command_are_named_as_a_user_would():
-    assert report_data._data_options({"targets": ["a b", "c"], "smiles": "s", "strict": True}) == [
-        *("--target-columns", "a b,c", "--smiles-column", "s", "--data-set", "strict=True")
+    assert report_data._data_options({"targets": ["a b", "c"], "ignore": "d,e", "smiles": "s", "strict": True}) == [
+        *("--target-columns", "a b,c", "--ignore-columns", "d,e", "--smiles-column", "s", "--data-set", "strict=True")
     ]
     assert report_data._data_options({"targets": ["a,b"]}) == ["--data-set", 'targets=["a,b"]']
 

@@ -113,9 +113,10 @@ def _kind(config: ModelConfig) -> Kind:
 
 def _data_options(options: Mapping[str, Any]) -> list[str]:
     """Columns of a table by options of their own, as a user would name them; these take no names with commas."""
-    columns = {key: [value] if isinstance(value, str) else value for key, value in options.items() if key in _COLUMNS}
-    columns = {key: names for key, names in columns.items() if not any("," in name for name in names)}
-    named = [word for key, names in columns.items() for word in (_COLUMNS[key], ",".join(names))]
+    given = {key: value for key, value in options.items() if key in _COLUMNS}
+    columns = {key: names for key, names in given.items() if isinstance(names, str) or not any("," in n for n in names)}
+    texts = {key: names if isinstance(names, str) else ",".join(names) for key, names in columns.items()}
+    named = [word for key, text in texts.items() for word in (_COLUMNS[key], text)]
     return named + _repeated("--data-set", {key: value for key, value in options.items() if key not in columns})
 
 
