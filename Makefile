@@ -54,6 +54,7 @@ bench: $(READY) ## run the benchmarks, one thread, ratios against peers
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/blocks.py
+	$(BIN)/python benchmarks/nodes.py
 	$(BIN)/python benchmarks/qm8.py --device cpu --molecules 500 --models lanczosnet adalanczosnet
 
 campaign: $(READY) ## attack the package with hostile files, kills and faults, half an hour

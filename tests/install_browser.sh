@@ -18,7 +18,7 @@ echo "Fetching Chromium into build/browser ..."
 mkdir -p lists/partial archives/partial root
 apt="apt-get -qq -o Debug::NoLocking=1 -o Dir::State::Lists=$PWD/lists -o Dir::Cache=$PWD"
 apt="$apt -o Dir::Cache::archives=$PWD/archives -o APT::Sandbox::User=$(id -un) -o Acquire::http::Timeout=20"
-$apt update >log 2>&1 && $apt install --yes --no-install-recommends --download-only chromium >>log 2>&1 ||
+timeout 300 $apt update >log 2>&1 && timeout 600 $apt install --yes --no-install-recommends --download-only chromium >>log 2>&1 ||
   give_up "the package archive cannot be reached (build/browser/log)"
 for package in archives/*.deb; do
   dpkg -x "$package" root >>log 2>&1 || give_up "$package cannot be unpacked (build/browser/log)"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from safetensors import numpy as safetensors
 
 from campaign.forged_objects import Payload
 from campaign.materials import node_arrays, read_packed, write_packed
@@ -124,16 +125,49 @@ def damaged_metadata(content: bytes, key: str) -> Strategy:
 
 def retensored(content: bytes) -> Strategy:
     """The tensors of a safetensors file, its metadata kept."""
-    from safetensors.numpy import load, save
-
     header, _ = split_safetensors(content)
 
     def rebuild(change: Callable[[Arrays], None]) -> bytes:
-        arrays = load(content)
+        arrays = safetensors.load(content)
         change(arrays)
-        return save(arrays, header.get("__metadata__"))
+        return safetensors.save(arrays, header.get("__metadata__"))
 
-    return changed_arrays(sorted(load(content)), rebuild)
+    return changed_arrays(sorted(safetensors.load(content)), rebuild)
+
+
+def resigned_tensors(content: bytes) -> Strategy:
+    """The tensors of a checkpoint, under a right checksum."""
+    record = checkpoint_record(content)
+
+    def rebuild(change: Callable[[Arrays], None]) -> bytes:
+        arrays = safetensors.load(content)
+        change(arrays)
+        return checkpoint(arrays, json.dumps(record))
+
+    return changed_arrays(sorted(safetensors.load(content)), rebuild)
+
+
+def resigned_record(content: bytes) -> Strategy:
+    """The record of a checkpoint, under a right checksum."""
+    arrays = safetensors.load(content)
+
+    def signed(mutant: Mutant) -> Mutant:
+        return Mutant(mutant.says, lambda: checkpoint(arrays, mutant.build().decode(errors="replace")), mutant.effect)
+
+    return damaged_json(checkpoint_record(content)).map(signed)
+
+
+def checkpoint_record(content: bytes) -> Any:
+    return json.loads(split_safetensors(content)[0]["__metadata__"]["run"])
+
+
+def checkpoint(arrays: Arrays, text: str) -> bytes:
+    """As the package writes it."""
+    digest = hashlib.sha256(text.encode())
+    for key in sorted(arrays):
+        digest.update(f"{key} torch.{arrays[key].dtype} {arrays[key].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[key]).data)
+    return safetensors.save(arrays, {"run": text, "checksum": digest.hexdigest()})
 
 
 def signed_config(config: bytes, weights: bytes) -> bytes:

@@ -145,6 +145,14 @@ TARGETS = (
         share=2,
     ),
     Target(
+        "checkpoint, signed",
+        "stopped/checkpoint.safetensors",
+        ("mols.csv", "stopped"),
+        lambda c: st.one_of(forgeries.resigned_tensors(c), forgeries.resigned_record(c)),
+        (_unread(train("mols.csv", "stopped", "--resume", epochs=LONG), ("stopped/model.safetensors",)),),
+        share=3,
+    ),
+    Target(
         "metrics.jsonl",
         "stopped/metrics.jsonl",
         ("mols.csv", "stopped"),

@@ -95,7 +95,7 @@ def test_every_block_of_a_guide_is_one_that_the_tests_know() -> None:
     for page in PAGES:
         fences = re.findall(r"^```(\w+.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
         assert len(fences) == len(blocks(page)), page.name
-        assert {block.language for block in blocks(page)} <= {"console", "python", "text", "csv"}, page.name
+        assert {block.language for block in blocks(page)} <= {"console", "python", "text", "csv", "toml"}, page.name
 
 
 def test_every_public_name_is_on_a_page_of_the_reference() -> None:
@@ -142,10 +142,17 @@ def test_the_versions_for_the_site_cover_its_extra() -> None:
     assert {re.split(r"[\[>=]", need)[0] for need in project["optional-dependencies"]["docs"]} <= pinned
 
 
-def test_every_link_between_the_guides_leads_somewhere() -> None:
-    made = {"results.md", "changelog.md", "contributing.md", "gallery/index.md"}  # by the site's build
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/**/*.md"):
+        assert re.search(rf"\b{re.escape(str(page.relative_to(ROOT / 'docs')))}$", menu, re.MULTILINE), page.name
+
+
+def test_every_link_between_the_pages_leads_somewhere() -> None:
+    made = {"results.md", "changelog.md", "contributing.md", "gallery/index.md", "commands/index.md"}  # by the build
     made |= {f"gallery/{example.stem}.md" for example in ROOT.glob("examples/gallery/*.py")}
-    for page in (*PAGES, *ROOT.glob("docs/reference/*.md")):
+    made |= {f"commands/{verb}.md" for verb in tool("commands").GUIDES}
+    for page in ROOT.glob("docs/**/*.md"):
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
             path = (page.parent / target).resolve()
             assert path.exists() or str(path.relative_to(ROOT / "docs")) in made, f"{page.name}: {target}"

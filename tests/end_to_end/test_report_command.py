@@ -38,7 +38,17 @@ def molecules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("molecules")
     rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
     (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows) + "\n")
-    invoke("train", folder / "table.csv", *TINY, "--out", folder / "model", "--data-dir", folder / "data")
+    invoke(
+        "train",
+        folder / "table.csv",
+        *TINY,
+        "--target-columns",
+        "length,number",
+        "--out",
+        folder / "model",
+        "--data-dir",
+        folder / "data",
+    )
     return folder / "model"
 
 

@@ -161,6 +161,8 @@ MISTAKES = [
     (["citation", "--format", "html"], 2, "none of text, markdown"),
     (["citation", "--shard", "9/8"], 1, "shard 9/8 does not exist"),
     (["citation", "--device", "tpu9"], 2, "none of auto"),
+    (["citation", "--dry-run", "--device", "tpu9"], 2, "none of auto"),
+    (["citation", "--dry-run", "--precision", "8-true"], 2, "none of 32-true"),
     (["citation", "--from", "nowhere"], 1, "no result lines in nowhere"),
     (["citation", "--merge", "nowhere"], 1, "no result lines in nowhere"),
     (["citation", "--models", ","], 2, "--models: this is empty"),

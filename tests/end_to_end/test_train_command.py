@@ -39,7 +39,17 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("molecules")
     rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
     (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows) + "\n")
-    invoke("train", folder / "table.csv", *TINY, "--out", folder / "model", "--data-dir", folder / "data")
+    invoke(
+        "train",
+        folder / "table.csv",
+        *TINY,
+        "--target-columns",
+        "length,number",
+        "--out",
+        folder / "model",
+        "--data-dir",
+        folder / "data",
+    )
     return folder / "model"
 
 
@@ -347,7 +357,7 @@ def test_a_mistake_ends_with_its_code_and_a_message(arguments, code, message, mo
     assert "Traceback" not in error
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "predict"])
+@pytest.mark.parametrize("verb", ["train", "tune", "evaluate", "predict"])
 def test_every_verb_has_help_with_an_example(verb):
     assert f"lanczosnet {verb} " in invoke(verb, "--help").stdout
 

@@ -37,10 +37,12 @@ MAY_IMPORT = {
         "schemas",
     },
     "estimators": {"training", "batching", "graphs", "filters", "krylov", "affinity"},
+    "tuning": {"training", "graphs", "files", "schemas"},
     "experiments": {"training", "models", "graphs", "files", "processes", "schemas"},
     "report": {"files"},
     "cli": {
         "experiments",
+        "tuning",
         "report",
         "training",
         "models",

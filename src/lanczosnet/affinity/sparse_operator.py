@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from lanczosnet.affinity.csr_product import csr_product
+from lanczosnet.affinity.csr_product import csr_product, entry_product
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.segments import row_pointers
@@ -120,7 +120,7 @@ class SparseOperator(Operator):
         )
 
     def product(self, signal: Tensor) -> Tensor:
-        if is_watched(self.values) or is_watched(signal):
+        if not torch.compiler.is_exporting() and (is_watched(self.values) or is_watched(signal)):
             return _SparseProduct.apply(self.values, signal, self)
         return self._multiply(signal)
 
@@ -152,6 +152,8 @@ class SparseOperator(Operator):
     def _multiply(self, signal: Tensor) -> Tensor:
         if self.num_nodes == 0:
             return signal.clone()
+        if torch.compiler.is_exporting():
+            return entry_product(self.row, self.column, self.values, self.num_nodes, signal)
         return csr_product(self._csr, signal)
 
 

@@ -88,6 +88,7 @@ def graph_inputs(
         batch=batch if batch is not None else torch.zeros(num_nodes, dtype=torch.long, device=x.device),
         num_graphs=num_graphs,
         ritz=_ritz_pairs(data, num_nodes, num_components, A.dtype),
+        descriptors=getattr(data, "descriptors", None),
     )
     if network.num_edge_types == 0:
         return graph

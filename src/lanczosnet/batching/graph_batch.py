@@ -17,6 +17,7 @@ class GraphBatch(ABC):
     x: Any  # node features or types
     batch: Tensor  # the graph of every node, [node]
     num_graphs: int
+    descriptors: Tensor | None  # that the graphs bring themselves, [graph, descriptor]
 
     @property
     def nodes(self) -> Tensor:

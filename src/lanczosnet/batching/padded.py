@@ -48,6 +48,7 @@ class PaddedBatch(GraphBatch):
 
     x: Annotated[Tensor, "graph node"]  # types, or features [graph, node, feature]; zero on padding
     mask: Annotated[Tensor, "graph node"]  # one on nodes and zero on padding
+    descriptors: Annotated[Tensor | None, "graph"] = None  # that the graphs bring themselves, [graph, descriptor]
     rows: Tensor | None = None  # where nodes are among all places, [row]; None where padding is carried along
     pair_mask: Tensor | None = None  # where two graphs share a block: one on nodes of each by itself, [graph, node]
 
@@ -78,7 +79,7 @@ class PaddedBatch(GraphBatch):
         mask = self.mask.index_select(0, graphs)
         width = max(int(mask.sum(1).max()), 1)
         rows = mask[:, :width].flatten().nonzero().squeeze(1)
-        cut = {key: _cut(getattr(self, key), names, width) for key, names in _axes(type(self)).items()}
+        cut = {key: _cut(getattr(self, key), names, width) for key, names in self._present().items()}
         return self._with({key: value.index_select(0, graphs) for key, value in cut.items()}, rows=rows)
 
     def shape_of(self, graphs: Tensor) -> int | None:
@@ -96,14 +97,15 @@ class PaddedBatch(GraphBatch):
         pair (`pair_width`) and not narrower than blocks of one graph. In the right order (`pair_order`), batches of the
         mean size leave little room for padding. Outputs are in the order of `graphs`.
         """
-        axes = _axes(type(self)).items()
+        axes = [(key, names) for key, names in self._present().items() if key != "descriptors"]
         tensors = {key: block_pairs(getattr(self, key), graphs, _grown(names), width) for key, names in axes}
-        return self._with(tensors, pair_mask=self.mask.index_select(0, graphs))
+        descriptors = None if self.descriptors is None else self.descriptors.index_select(0, graphs)
+        return self._with(tensors, pair_mask=self.mask.index_select(0, graphs), descriptors=descriptors)
 
     def widened(self, multiple: int) -> Self:
         """With so much more padding that rows are a multiple as long: on a GPU, products want them to be aligned."""
         extra = -self.mask.shape[1] % multiple
-        axes = _axes(type(self))
+        axes = self._present()
         return self._with({key: _pad(value, axes[key], extra) for key, value in self.tensors().items()})
 
     def _with(self, tensors: dict[str, Tensor], **others: Any) -> Self:
@@ -112,7 +114,11 @@ class PaddedBatch(GraphBatch):
 
     def tensors(self) -> dict[str, Tensor]:
         """All that has a row for every graph."""
-        return {key: getattr(self, key) for key in _axes(type(self))}
+        return {key: getattr(self, key) for key in self._present()}
+
+    def _present(self) -> dict[str, list[str]]:
+        """The axes of those tensors that there are."""
+        return {key: names for key, names in _axes(type(self)).items() if getattr(self, key) is not None}
 
     def spectra(self, network: Any, features: Tensor) -> Sequence[Any]:
         return network.operators(self, features)

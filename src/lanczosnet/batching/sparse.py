@@ -34,6 +34,7 @@ class SparseBatch(GraphBatch):
     plan: Any = None  # the `ComponentPlan` of a graph that stays sparse, for AdaLanczosNet
     start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
     spectrum: Any = None  # where nothing of it is learned
+    descriptors: Tensor | None = None  # [graph, descriptor]
 
     def with_sparse_features(self) -> Self:
         """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""

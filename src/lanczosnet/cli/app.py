@@ -23,6 +23,9 @@ from lanczosnet.cli.spectrum import spectrum
 from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
+from lanczosnet.cli.tune import tune
+
+LONGEST = 2000  # letters of a message
 
 app = typer.Typer(
     name="lanczosnet",
@@ -32,7 +35,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, train, evaluate, predict, report, table, spectrum, embed, doctor):
+for verb in (demo, train, tune, evaluate, predict, report, table, spectrum, embed, doctor):
     app.command(epilog=page_of(verb.__name__))(verb)
 app.add_typer(data.app, name="data", epilog=page_of("data"))
 
@@ -69,11 +72,17 @@ def main() -> None:
         sys.exit(code)
 
 
+def _shortened(message: str) -> str:
+    """Some libraries quote what they read, however much it is."""
+    half = LONGEST // 2
+    return message if len(message) <= LONGEST else f"{message[:half]} [...] {message[-half:]}"
+
+
 def _ended_by(error: Exception) -> tuple[int, str]:
     """Exit code and message."""
     answer = explained(error) if isinstance(error, ImportError) else error
     if isinstance(answer, ValueError | OSError | MissingExtraError) and str(answer):
-        return 1, f"error: {in_options(str(answer))}"
+        return 1, f"error: {_shortened(in_options(str(answer)))}"
     from lanczosnet.cli import faults
 
     return faults.CODE, faults.told(error)

@@ -11,6 +11,16 @@ if TYPE_CHECKING:
 
 # What a file does not hold: how this one command runs.
 OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json"}
+# Of molecules: they are written into the table `data`.
+OF_THE_COMMAND |= {
+    "smiles_column",
+    "target_columns",
+    "ignore_columns",
+    "id_column",
+    "task",
+    "strict",
+    "largest_fragment",
+}
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file
 
 
@@ -44,12 +54,20 @@ def save_config(context: typer.Context, path: Path, settings: Mapping[str, Any],
     from lanczosnet.files import atomic_write
     from lanczosnet.schemas.run_config import run_config_text
 
-    names = context.params.keys() - OF_THE_COMMAND - TABLES.keys()
-    document = {name: _plain(context.params[name]) for name in sorted(names)}
-    document["mask"] = int(document["mask"]) if str(document.get("mask")).isdecimal() else document.get("mask")
-    text = run_config_text(document | {"settings": dict(settings), "data": dict(data)}, "lanczosnet train --config")
+    document = {**options_of(context), "settings": dict(settings), "data": dict(data)}
+    text = run_config_text(document, "lanczosnet train --config")
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def options_of(context: typer.Context) -> dict[str, Any]:
+    """The options of a command that `train` has, too, as the file holds them."""
+    from lanczosnet.schemas.run_config import RunConfig
+
+    names = sorted(set(RunConfig.__struct_fields__) & context.params.keys())
+    found = {name: _plain(context.params[name]) for name in names if name not in TABLES}
+    mask = str(found.get("mask"))
+    return found | ({"mask": int(mask)} if mask.isdecimal() else {})
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Json, read_settings, resumable
+from lanczosnet.cli.options import DataDir, DataSettings, Json, read_data_settings, resumable
 from lanczosnet.cli.printing import print_facts, print_rows
 
 app = typer.Typer(no_args_is_help=True, help="List, fetch, convert, verify and describe data sets.")
@@ -45,11 +45,12 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check the files of a data set or of a graph folder against their checksums."""
+    from lanczosnet.graphs.verify import NOT_NEEDED
     from lanczosnet.graphs.verify import verify as verify_files
 
     rows = [state._asdict() for state in verify_files(name, data_dir)]
     print_rows(rows, as_json, empty=f"{name} needs no files")
-    if any(row["state"] != "ok" for row in rows):
+    if any(row["state"] not in ("ok", NOT_NEEDED) for row in rows):
         raise typer.Exit(1)
 
 
@@ -101,7 +102,7 @@ def info(name: Name, data_settings: DataSettings = None, data_dir: DataDir = Non
     from lanczosnet.graphs.catalogue import CATALOGUE, load
     from lanczosnet.graphs.verify import verify as verify_files
 
-    data = load(name, data_dir=data_dir, **read_settings(data_settings))
+    data = load(name, data_dir=data_dir, **read_data_settings(data_settings))
     from lanczosnet.transforms import summary  # after `load`, so that a wrong name is answered before torch is loaded
 
     facts = {"name": name, **summary(data)}

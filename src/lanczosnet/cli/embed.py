@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.options import DataDir, DataSettings, Json, Source, one_graph, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Json, Source, one_graph, read_data_settings
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def embed(
     from lanczosnet.graphs.catalogue import check_exists, load
 
     check_exists(source)
-    data = one_graph(load(source, data_dir=data_dir, **read_settings(data_settings)), graph)
+    data = one_graph(load(source, data_dir=data_dir, **read_data_settings(data_settings)), graph)
     from lanczosnet.diffusion_maps import DiffusionMap
 
     if data.num_nodes <= components:

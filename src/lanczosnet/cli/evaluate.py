@@ -1,15 +1,16 @@
 """`lanczosnet evaluate`: measure a model again."""
 
-from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
     from lanczosnet.schemas.model_config import DataRecord
+    from lanczosnet.training.tasks import Task
 
 
 def evaluate(
@@ -40,7 +41,7 @@ def evaluate(
     else:
         from lanczosnet.graphs import load as load_data
 
-        options = _columns_of(trained.config.data, trained.task.targets, data) | read_settings(data_settings)
+        options = _columns_of(trained.config.data, trained.task, data) | read_data_settings(data_settings)
         graphs, items = load_data(data, data_dir=data_dir, **options), None
     measured = measure(trained, graphs, items)
     facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config.data.source} ({part})"}
@@ -48,15 +49,16 @@ def evaluate(
     print_facts(facts, as_json)
 
 
-def _columns_of(about: "DataRecord", targets: Sequence[str], data: str) -> dict[str, Any]:
+def _columns_of(about: "DataRecord", task: "Task", data: str) -> dict[str, Any]:
     """Another table of molecules is read as that of the training: its targets, whatever other columns it has."""
+    from lanczosnet.graphs.catalogue import is_known
     from lanczosnet.schemas.model_config import SmilesData
     from lanczosnet.training.evaluation import featurizer_of
 
-    if not isinstance(about, SmilesData) or not data.endswith(".csv"):
+    if not isinstance(about, SmilesData) or Path(data).suffix == ".safetensors" or is_known(data):
         return {}
-    same = {key: about.options[key] for key in ("smiles", "task", "skip_invalid") if key in about.options}
-    return {"targets": list(targets), "featurizer": featurizer_of(about)} | same
+    same = {key: about.options[key] for key in ("smiles", "skip_invalid") if key in about.options}
+    return {"targets": list(task.targets), "task": task.kind, "featurizer": featurizer_of(about)} | same
 
 
 def _text(value: Any) -> str:

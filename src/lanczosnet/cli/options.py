@@ -38,8 +38,14 @@ DataSettings = Annotated[
 ]
 
 
+LARGEST_SEED = 2**62  # of what PyTorch, NumPy and the files take
+
 # How the library's errors name an argument, and the option that sets it.
 OPTION_OF = {
+    "targets=[...]": "--target-columns NAME,NAME",
+    "smiles='...'": "--smiles-column NAME",
+    "task='regression'": "--task regression",
+    "task='classification'": "--task classification",
     "resume=True": "--resume",
     "overwrite=True": "--overwrite",
     "another folder": "another folder with --out",
@@ -78,10 +84,19 @@ def read_settings(texts: list[str] | None) -> dict[str, Any]:
     return settings
 
 
+def read_data_settings(texts: list[str] | None) -> dict[str, Any]:
+    """The same of `--data-set`, which cannot set what other options set."""
+    settings = read_settings(texts)
+    for name, option in {"data_dir": "--data-dir", "source": "the argument SOURCE"}.items():
+        if name in settings:
+            raise typer.BadParameter(f"{name} is set by {option}", param_hint="--data-set")
+    return settings
+
+
 def _value(text: str) -> Any:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {"true": True, "false": False}.get(text.lower(), text)
 
 

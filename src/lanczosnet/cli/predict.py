@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_settings
+from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
 from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def predict(
         _predict_folder(model, inputs[0], out, device)
         return
     trained = load_model(model, device=device_of(device))
-    rows = _predicted(trained, inputs, smiles, data_dir, read_settings(data_settings))
+    rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
         typer.echo(as_json_text([row | {"units": units} if units else row for row in rows]))
@@ -79,6 +79,7 @@ def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
 def _predicted(
     trained: "TrainedModel", inputs: list[str], smiles: str, data_dir: Path | None, options: Row
 ) -> list[Row]:
+    from lanczosnet.files import is_there, user_path
     from lanczosnet.graphs.catalogue import CATALOGUE, load
 
     first = inputs[0]
@@ -87,32 +88,34 @@ def _predicted(
         if trained.config.data.inputs != "graph":
             if options:
                 raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles")
-            return _table_rows(trained, _read(first), smiles)
+            return _table_rows(trained, _read(first), smiles, first)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
         graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
         return _joined(_read(first), trained.predict(graph).rows(prefix=PREFIX))
-    is_data = first.lower() in CATALOGUE or (first != "" and Path(first).exists())  # without a name it is this folder
+    is_data = first.lower() in CATALOGUE or (first != "" and is_there(user_path(first)))  # "" is this folder
     if len(inputs) == 1 and is_data:
         return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
     if trained.config.data.inputs != "smiles":
-        raise ValueError(f"there is neither a file nor a data set {first!r}")
+        raise ValueError(f"there is neither a file nor a data set {first!r:.60}")
     return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
 
 
 def _check_files(inputs: list[str]) -> None:
     """What is meant as a file must not be read as SMILES, of which none ends so."""
+    from lanczosnet.files import is_there
+
     for name in inputs:
         is_file = Path(name).suffix in (".csv", ".tsv", ".txt", ".smi", ".pt", ".safetensors")
-        if is_file and not Path(name).is_file():
+        if is_file and not (is_there(name) and Path(name).is_file()):
             raise ValueError(f"there is no file {name!r}")
         if (is_file or name == "-") and len(inputs) > 1:
             raise ValueError(f"one file at a time: {name} stands beside other inputs")
 
 
-def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str) -> list[Row]:
+def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
         if smiles not in rows[0]:
-            raise ValueError(f"there is no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
+            raise ValueError(f"{name} has no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
         return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
@@ -133,6 +136,8 @@ def _read(name: str) -> list[Row]:
     """Rows as texts. A row with too few cells has empty ones."""
     from lanczosnet.graphs.columns import csv_rows, stream_rows
 
+    if name == "-" and sys.stdin is None:
+        raise ValueError("standard input is closed: there is nothing to predict")
     try:
         return _records(stream_rows(sys.stdin), "the input") if name == "-" else _records(csv_rows(Path(name)), name)
     except (UnicodeDecodeError, csv.Error) as error:

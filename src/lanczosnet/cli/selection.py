@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lanczosnet.cli.options import read_settings
+from lanczosnet.cli.options import read_data_settings, read_settings
 from lanczosnet.training.recipes import check_name
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Selection:
         for option, value in {"models": networks, **given}.items():
             if value == []:
                 raise typer.BadParameter("this is empty: name one, or leave the option out", param_hint=f"--{option}")
-        others = read_settings(options), read_settings(data_options)
+        others = read_settings(options), read_data_settings(data_options)
         return cls(name, recipe, networks, _seeds(name, seeds), changes, *others, given)
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.options import DataDir, DataSettings, Json, Source, one_graph, read_settings
+from lanczosnet.cli.options import LARGEST_SEED, DataDir, DataSettings, Json, Source, one_graph, read_data_settings
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ DENSE_UP_TO = 5000  # nodes whose whole spectrum is computed
 def spectrum(
     source: Source,
     steps: Annotated[int, typer.Option(min=1, help="Lanczos steps.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of the random start vector.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the random start vector.")] = 0,
     graph: Annotated[int, typer.Option(min=0, help="Which graph, where there are many.")] = 0,
     figure: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("spectrum.png"),
     data_settings: DataSettings = None,
@@ -35,7 +35,7 @@ def spectrum(
     from lanczosnet.graphs.catalogue import check_exists, load
 
     check_exists(source)
-    data = one_graph(load(source, data_dir=data_dir, **read_settings(data_settings)), graph)
+    data = one_graph(load(source, data_dir=data_dir, **read_data_settings(data_settings)), graph)
     facts, ritz_values, eigenvalues = _measured(data, steps, seed)
     _draw(figure, ritz_values, eigenvalues, source, steps)
     print_facts({"data": source, **facts, "figure": str(figure)}, as_json)

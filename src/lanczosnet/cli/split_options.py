@@ -1,7 +1,7 @@
 """`--split`, `--mask`, `--folds`, `--fold` and `--repeat`: which splits one command trains on."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,16 @@ if TYPE_CHECKING:
     from lanczosnet.training import Job, JobSpec
 
 ALL = "all"
+
+SplitKind = Annotated[
+    str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
+]
+Mask = Annotated[
+    str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
+]
+Folds = Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")]
+Fold = Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")]
+Repeat = Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")]
 
 
 @dataclass(frozen=True)

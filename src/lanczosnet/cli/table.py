@@ -9,6 +9,7 @@ import typer
 from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, check_device, resumable
 from lanczosnet.cli.selection import Selection, share
 from lanczosnet.cli.table_runs import lines_of, list_cells, recipe_of, run_grid, run_until_decided, verify_lines
+from lanczosnet.training.engine import PRECISIONS
 
 if TYPE_CHECKING:
     from lanczosnet.experiments.grid import Grid
@@ -145,9 +146,10 @@ def table(
         _print(selection, lines, form, as_json)
         _draw(selection, lines, figure)
     elif dry_run:
+        _check_place(device, precision)
         list_cells(share(selection.grid(precision), shard), store, as_json)
     else:
-        check_device(device)
+        _check_place(device, precision)
         grid = share(selection.grid(precision), shard)
         run_options = {"device": device, "data_dir": data_dir, "concurrent": together}
         run_options |= {"keep_models": save_best is not None}
@@ -162,6 +164,17 @@ def table(
         if save_best is not None:
             _save_best(lines, store, save_best, halved)
         _finish(selection, grid, store, form, as_json, is_whole)
+
+
+def _check_place(device: str, precision: str) -> None:
+    """Names cost nothing; to look for a device takes seconds."""
+    check_device(device)
+    if precision not in PRECISIONS:
+        raise typer.BadParameter(f"{precision!r} is none of {', '.join(PRECISIONS)}", param_hint="--precision")
+    if device not in ("auto", "cpu"):
+        from lanczosnet.training.engine.devices import check_available
+
+        check_available(device, precision)
 
 
 def _check_until_decided(

@@ -9,7 +9,19 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
+from lanczosnet.cli.molecule_options import (
+    IdColumn,
+    IgnoreColumns,
+    LargestFragment,
+    SmilesColumn,
+    Strict,
+    TargetColumns,
+    TaskOption,
+    molecule_options,
+    unclear_columns,
+)
 from lanczosnet.cli.options import (
+    LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
@@ -18,6 +30,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    read_data_settings,
     read_settings,
     resumable,
 )
@@ -25,7 +38,7 @@ from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
-from lanczosnet.cli.split_options import SplitOptions
+from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -41,21 +54,24 @@ def train(
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
     recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
     settings: Settings = None,
+    smiles_column: SmilesColumn = None,
+    target_columns: TargetColumns = None,
+    ignore_columns: IgnoreColumns = None,
+    id_column: IdColumn = None,
+    task: TaskOption = None,
+    strict: Strict = False,
+    largest_fragment: LargestFragment = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
-    split: Annotated[
-        str | None, typer.Option(help="public, uniform, stratified, 20-per-class, random, 48/32/20, ..., or a file.")
-    ] = None,
+    split: SplitKind = None,
     fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(help="Of the split.")] = 0,
-    mask: Annotated[
-        str | None, typer.Option(metavar="N or all", help="One public split of several by its number, or all of them.")
-    ] = None,
-    folds: Annotated[int | None, typer.Option(min=3, metavar="K", help="Cross-validation: all K folds.")] = None,
-    fold: Annotated[int | None, typer.Option(min=0, help="Only this one of the folds.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Draw the split so many times, with a seed for each.")] = 1,
+    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
+    mask: Mask = None,
+    folds: Folds = None,
+    fold: Fold = None,
+    repeat: Repeat = 1,
     features: Annotated[
         str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
     ] = "auto",
@@ -80,7 +96,7 @@ def train(
 
     lanczosnet train cora --recipe paper --set epochs=100 --set hidden_channels=32
 
-    lanczosnet train molecules.csv --data-set targets=logS --out runs/solubility --resume
+    lanczosnet train molecules.csv --target-columns logS --out runs/solubility --resume
 
     torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
 
@@ -99,12 +115,17 @@ def train(
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
     division = SplitOptions.read(split, mask, folds, fold, repeat)
+    columns = molecule_options(
+        *(smiles_column, target_columns, ignore_columns, id_column, task),
+        strict=strict,
+        largest_fragment=largest_fragment,
+    )
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", read_settings(data_settings)),
+        data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
         split_seed=split_seed,
@@ -118,7 +139,8 @@ def train(
     options: dict[str, Any] = {"resume": resume, "overwrite": overwrite, "checkpoint_seconds": checkpoint_seconds}
     check_device(device)
     check_available(device, precision)
-    job = prepare(spec, data_dir)
+    with unclear_columns(source):
+        job = prepare(spec, data_dir)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)

@@ -3,8 +3,9 @@
 The names below are imported when they are first used, so that the package needs no scikit-learn.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lanczosnet._extras import require
 from lanczosnet._lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -12,4 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LanczosClassifier", "LanczosRegressor"]
 
-__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, f"{__name__}.lanczos"), renamed={})
+_get, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, f"{__name__}.lanczos"), renamed={})
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:  # the extra that brings scikit-learn and all else
+        require("lightning", "sklearn", to="to train")
+    return _get(name)

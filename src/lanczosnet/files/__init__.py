@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lanczosnet.files.atomic import atomic_write, remove_strays, temporary_beside
 from lanczosnet.files.locks import lock, only_writer
+from lanczosnet.files.paths import is_there, user_path
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,10 +31,12 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
 __all__ = [
     "REPORT",
     "atomic_write",
+    "is_there",
     "lock",
     "only_writer",
     "remove_strays",
     "sha256_of",
     "temporary_beside",
+    "user_path",
     "write_figure",
 ]

@@ -8,6 +8,7 @@ from lanczosnet.filters.fourier import (
     inverse_fourier_transform,
     spectral_basis,
 )
+from lanczosnet.filters.heat import HeatFilter
 from lanczosnet.filters.polynomial import (
     chebyshev_sum,
     chebyshev_terms,
@@ -37,6 +38,7 @@ __all__ = [
     "AnchoredFilter",
     "DenseBasis",
     "EntrywiseTridiagonalFilter",
+    "HeatFilter",
     "MLPFilter",
     "PowerFilter",
     "RaggedBasis",

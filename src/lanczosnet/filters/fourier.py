@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Padding
-from lanczosnet.affinity.csr_product import constant_product, csr_matrix
+from lanczosnet.affinity.csr_product import ConstantMatrix
 from lanczosnet.affinity.operator import full_precision_product
 from lanczosnet.affinity.padding import SignalLayout
 from lanczosnet.backends.processes import Processes
@@ -111,10 +111,7 @@ class RaggedBasis(SpectralBasis):
         node, step = rest[pairs.segment].nonzero(as_tuple=True)
         column = frequency[pairs.segment[node], step]
         entries = pairs.vectors.detach()[node, step]
-        shape = (len(pairs.vectors), self._num_rest)
-        self._vectors = csr_matrix(node, column, entries, shape)
-        order = torch.argsort(column, stable=True)
-        self._transposed = csr_matrix(column[order], node[order], entries[order], (shape[1], shape[0]))
+        self._rest = ConstantMatrix(node, column, entries, (len(pairs.vectors), self._num_rest))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "RaggedBasis":
         return self  # it does not change, and PyTorch cannot copy sparse tensors
@@ -122,14 +119,14 @@ class RaggedBasis(SpectralBasis):
     def project(self, signal: Tensor) -> Tensor:
         parts = self._large.projected(signal)
         if self._num_rest or not parts:
-            parts.append(constant_product(signal, self._transposed, self._vectors))
+            parts.append(self._rest.transposed_product(signal))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def lift(self, coefficients: Tensor) -> Tensor:
         large, rest = coefficients.split([len(self._large.values), self._num_rest])
         if self._large.are_all:
             return self._large.lifted(large)
-        signal = constant_product(rest, self._vectors, self._transposed)
+        signal = self._rest.product(rest)
         if not self._large.vectors:
             return signal
         return signal.index_copy(0, self._large.nodes, self._large.lifted(large).to(signal.dtype))
@@ -143,6 +140,8 @@ class _LargeBlocks(NamedTuple):
     vectors: list[Tensor]  # [node, step] each
 
     def projected(self, signal: Tensor) -> list[Tensor]:
+        if not self.vectors:
+            return []
         rows = signal if self.are_all else signal.index_select(0, self.nodes)
         parts = zip(self.vectors, rows.split([len(block) for block in self.vectors]), strict=True)
         return [full_precision_product(block.mT, part) for block, part in parts]

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.filters.heat import HeatFilter, heat_responses, heat_responses_and_slopes
 from lanczosnet.filters.scales import Scales
 from lanczosnet.krylov import Powers
 
@@ -59,6 +60,10 @@ class PowerFilter(nn.Module):
     def reset_parameters(self) -> None:
         pass
 
+    def features(self, values: Tensor) -> Tensor:
+        """What `responses` takes of Ritz values."""
+        return powers(values, self.scales)
+
     def forward(self, values: Tensor) -> Tensor:
         return powers(values, self.scales)
 
@@ -94,8 +99,12 @@ class LearnedFilter(nn.Module, ABC):
     def reset_parameters(self) -> None:
         reset_layers(self.layers)
 
+    def features(self, values: Tensor) -> Tensor:
+        """What `responses` takes of Ritz values: (r^s1, ..., r^sE)."""
+        return powers(values, self.scales)
+
     def forward(self, values: Tensor) -> Tensor:
-        power = powers(values, self.scales)
+        power = self.features(values)
         return self.finished(power, self.layers(power))
 
     def with_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,8 +168,10 @@ class AnchoredFilter(LearnedFilter):
 
 
 def responses(filters: Sequence[nn.Module], power: Tensor) -> Tensor:
-    """What filters of one kind and size, such as those of a network's layers, make of (r^s1, ..., r^sE), in one go:
+    """What filters of one kind and size, such as those of a network's layers, make of their `features` in one go:
     `[..., scale]` -> `[..., filter, scale]`."""
+    if isinstance(filters[0], HeatFilter):
+        return heat_responses(filters, power)  # type: ignore[arg-type]
     shared = power.unsqueeze(-2)
     if not isinstance(filters[0], LearnedFilter):
         return shared.expand(*power.shape[:-1], len(filters), power.shape[-1])
@@ -168,11 +179,13 @@ def responses(filters: Sequence[nn.Module], power: Tensor) -> Tensor:
     return filters[0].finished(shared, mapped.movedim(0, -2).unflatten(0, power.shape[:-1]))
 
 
-def responses_and_slopes(filters: Sequence[LearnedFilter], values: Tensor) -> tuple[Tensor, Tensor]:
+def responses_and_slopes(filters: Sequence[Any], values: Tensor) -> tuple[Tensor, Tensor]:
     """The responses of such filters to Ritz values, `[...]` -> `[..., filter, scale]`, and their derivatives."""
+    if isinstance(filters[0], HeatFilter):
+        return heat_responses_and_slopes(filters, values)
     power, slope = powers_and_slopes(values, filters[0].scales)
     rows = (part.flatten(0, -2) for part in (power, slope))
-    mapped = perceptrons_and_slopes([chosen.layers for chosen in filters], *rows)  # type: ignore[misc]
+    mapped = perceptrons_and_slopes([chosen.layers for chosen in filters], *rows)
     by_value = (part.movedim(0, -2).unflatten(0, values.shape) for part in mapped)
     return filters[0].finished_with_slope(power.unsqueeze(-2), slope.unsqueeze(-2), *by_value)
 
@@ -248,7 +261,7 @@ LEARNED_FILTERS: dict[str, type[LearnedFilter]] = {
     "unbiased": UnbiasedFilter,
     "anchored": AnchoredFilter,
 }
-SPECTRAL_FILTERS = ("power", *LEARNED_FILTERS)
+SPECTRAL_FILTERS = ("power", "heat", *LEARNED_FILTERS)
 
 
 def spectral_filter(
@@ -257,6 +270,8 @@ def spectral_filter(
     """A spectral filter by name."""
     if name == "power":
         return PowerFilter(scales)
+    if name == "heat":
+        return HeatFilter(scales)
     if name not in LEARNED_FILTERS:
         raise ValueError(f"unknown spectral filter {name!r}: choose one of {', '.join(SPECTRAL_FILTERS)}")
     return LEARNED_FILTERS[name](scales, hidden_channels, positive=positive)

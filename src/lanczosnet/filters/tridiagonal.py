@@ -6,15 +6,15 @@ instead (Eq. 10). `SpectralTridiagonalFilter` filters the eigenvalues after all,
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from lanczosnet.filters.scales import Scales
 from lanczosnet.filters.spectral import (
-    LearnedFilter,
+    PowerFilter,
     multilayer_perceptron,
-    powers,
     reset_layers,
     responses,
     responses_and_slopes,
@@ -49,22 +49,22 @@ def filtered_by_layer(filters: Sequence[nn.Module], matrix: Tensor, *, dtype: to
     if isinstance(filters[0], PowersFilter):
         stacked = matrix_powers(matrix, filters[0].scales.finite)
         return torch.stack([chosen.of_powers(stacked) for chosen in filters], 1)  # type: ignore[operator]
-    parts = [chosen.response for chosen in filters]
-    if not isinstance(parts[0], LearnedFilter):  # nothing learned: all layers have the same
-        shared = matrix_function(matrix, parts[0], dtype=dtype)  # type: ignore[arg-type]
+    parts: list[Any] = [chosen.response for chosen in filters]
+    if isinstance(parts[0], PowerFilter):  # nothing learned: all layers have the same
+        shared = matrix_function(matrix, parts[0], dtype=dtype)
         return shared.unsqueeze(1).expand(-1, len(filters), -1, -1, -1)
-    found = matrix_function(matrix, _LayerResponses(parts), dtype=dtype)  # type: ignore[arg-type]
+    found = matrix_function(matrix, _LayerResponses(parts), dtype=dtype)
     return found.unflatten(1, (len(parts), len(parts[0].scales)))
 
 
 class _LayerResponses:
     """The responses of learned filters of one kind and size side by side, `[..., filter x scale]`."""
 
-    def __init__(self, filters: Sequence[LearnedFilter]) -> None:
+    def __init__(self, filters: Sequence[Any]) -> None:
         self.filters = filters
 
     def __call__(self, values: Tensor) -> Tensor:
-        return responses(self.filters, powers(values, self.filters[0].scales)).flatten(-2)
+        return responses(self.filters, self.filters[0].features(values)).flatten(-2)
 
     def with_slope(self, values: Tensor) -> tuple[Tensor, Tensor]:
         response, slope = responses_and_slopes(self.filters, values)

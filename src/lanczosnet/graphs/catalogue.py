@@ -1,12 +1,12 @@
 """One dictionary of names, and `load`, the door to all data."""
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanczosnet.files import is_there, user_path
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.graph_folder import is_graph_folder
@@ -58,7 +58,15 @@ CATALOGUE: dict[str, Entry] = {
     },
 }
 NAMES = ", ".join(CATALOGUE)
-MOLECULE_OPTIONS = {"smiles", "targets", "skip_invalid", "featurizer", "explicit_hydrogens", "largest_fragment"}
+MOLECULE_OPTIONS = {
+    "smiles",
+    "targets",
+    "ignore",
+    "skip_invalid",
+    "featurizer",
+    "explicit_hydrogens",
+    "largest_fragment",
+}
 
 
 def entry(name: str) -> Entry:
@@ -100,7 +108,7 @@ def _loaded(
         known = entry(str(source))
         where = {"data_dir": data_dir} if known.files else {}
         return known.loader(**where, **options)
-    path = Path(source).expanduser()
+    path = user_path(source)
     check_exists(source)
     if is_graph_folder(path):
         return _late("stored_graph", "stored_graph")(path, **options)
@@ -120,15 +128,10 @@ def is_known(source: str | Path) -> bool:
 
 def check_exists(source: str | Path) -> None:
     """A wrong name or path is an error that lists the names; costs nothing."""
-    if not is_known(source) and not Path(source).expanduser().exists():
+    if not is_known(source) and not is_there(user_path(source)):
         raise DataError(f"there is neither a data set nor a file {str(source)!r}", remedy=f"Known data sets: {NAMES}")
 
 
 def _holds_molecules(path: Path, options: dict[str, Any]) -> bool:
-    """Whether the caller says so, or the CSV has a column of the name that molecules are expected in."""
-    if options.keys() & MOLECULE_OPTIONS:
-        return True
-    if path.suffix != ".csv" or not path.is_file():
-        return False
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-        return "smiles" in next(csv.reader(stream), [])
+    """Whether the caller says so, or the file looks like it."""
+    return bool(options.keys() & MOLECULE_OPTIONS) or _late("molecule_columns", "holds_molecules")(path)

@@ -23,21 +23,23 @@ OPTIONS_WITH_SEVERAL = ("targets", "features")
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The records of a CSV with their rows; blank lines hold no record, but are counted."""
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        yield from stream_rows(stream)
+        yield from stream_rows(stream, name=str(path))
 
 
-def stream_rows(stream: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+def stream_rows(
+    stream: Iterable[str], separator: str = ",", *, name: str = "the input"
+) -> Iterator[tuple[int, list[str]]]:
     """The same of text that is open already, such as standard input."""
     csv.field_size_limit(int(limit("CELL")))
     row = 0
     try:
-        for row, record in enumerate(csv.reader(stream), start=1):
+        for row, record in enumerate(csv.reader(stream, delimiter=separator), start=1):
             if not _is_blank(record):
                 yield row, record
     except csv.Error as error:
         if "field limit" not in str(error):
             raise
-        raise LimitError(too_many("CELL", None, f"a cell after row {row}")) from error
+        raise LimitError(too_many("CELL", None, f"{name}: a cell after row {row}")) from error
 
 
 def check_header(path: str | Path, header: Sequence[str]) -> None:

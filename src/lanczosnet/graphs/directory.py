@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import lanczosnet
+from lanczosnet.files import user_path
 
 VARIABLE = "LANCZOSNET_DATA"
 
@@ -22,7 +23,7 @@ def user_cache() -> Path:
 
 def data_directory(explicit: str | Path | None = None) -> Path:
     """The folder of the data files: the argument, else the variable LANCZOSNET_DATA, else the user's cache folder."""
-    return Path(explicit or os.environ.get(VARIABLE) or user_cache()).expanduser()
+    return user_path(explicit or os.environ.get(VARIABLE) or user_cache())
 
 
 def writable_directory(explicit: str | Path | None = None) -> Path:

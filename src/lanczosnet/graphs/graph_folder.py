@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lanczosnet.files import atomic_write, sha256_of
+from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs.errors import DataError
 
 MANIFEST, FORMAT = "manifest.json", 1
@@ -100,7 +100,7 @@ def is_graph_folder(path: Path) -> bool:
 
 def open_graph(path: str | Path) -> GraphFolder:
     """Open a folder in milliseconds: sizes and types are checked here, checksums by `GraphFolder.problems`."""
-    path = Path(path).expanduser()
+    path = user_path(path)
     manifest = _manifest(path)
     try:
         described = {name: dict(manifest["arrays"][name]) for name in manifest["arrays"]}

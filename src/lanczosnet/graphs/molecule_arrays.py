@@ -91,7 +91,9 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
-            **({"parts": tuple(origin["parts"])} if "parts" in origin else {}),
+            "notes": origin.notes,
+            **({"metric": _customary_metric(origin)} if featurizer.atoms else {}),
+            **({"parts": origin.parts} if origin.parts else {}),
         }
     )
     return graphs
@@ -117,6 +119,12 @@ def seen_elements(atom_types: Sequence[int], featurizer: Featurizer) -> Tensor:
 
 def _elements_of(featurizer: Featurizer) -> tuple[int, ...]:
     return tuple(int(number) for number in featurizer.atoms.get("element", ()))
+
+
+def _customary_metric(origin: OriginRecord) -> str:
+    if origin.task == "regression":
+        return "rmse"
+    return "roc_auc" if all(len(names) == 2 for names in origin.classes) else "balanced_accuracy"
 
 
 def recorded_featurizer(record: FeaturizerRecord | None) -> Featurizer:

@@ -21,6 +21,7 @@ FORMATS = (".csv", ".parquet", ".npz")
 
 
 def read_table(path: Path) -> "pd.DataFrame":
+    require("pandas", to="to read tables")
     import pandas as pd
 
     readers: dict[str, Any] = {".csv": read_csv, ".parquet": _read_parquet, ".npz": _read_npz}

@@ -7,9 +7,11 @@ from lanczosnet.graphs.catalogue import entry, is_known
 from lanczosnet.graphs.graph_folder import open_graph
 from lanczosnet.graphs.sources import SourceFile
 
+NOT_NEEDED = "not needed"
+
 
 class FileState(NamedTuple):
-    """A file, `ok` or what is wrong with it, and where it lies."""
+    """A file, `ok`, `not needed` or what is wrong with it, and where it lies."""
 
     file: str
     state: str
@@ -23,7 +25,15 @@ def verify(name: str, data_dir: str | Path | None = None) -> list[FileState]:
         found = folder.problems().items()
         return [FileState(f"{array}.npy", state, str(folder.path / f"{array}.npy")) for array, state in found]
     states = [_source_state(file, data_dir) for file in entry(name).files]
-    return states + _cache_state(data_dir) if name.lower() == "qm8" else states
+    return _with_cache(states, _cache_state(data_dir)) if name.lower() == "qm8" else states
+
+
+def _with_cache(states: list[FileState], cache: list[FileState]) -> list[FileState]:
+    """A good cache stands for the file that it was made from."""
+    is_good = any(state.state == "ok" for state in cache)
+    return [
+        state._replace(state=NOT_NEEDED) if is_good and state.state == "missing" else state for state in states
+    ] + cache
 
 
 def _source_state(file: SourceFile, data_dir: str | Path | None) -> FileState:

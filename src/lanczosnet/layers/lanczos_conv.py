@@ -37,7 +37,8 @@ class LanczosConv(MultiScaleConv):
         long_scales: powers of the Ritz values that the filters see; `math.inf` is the equilibrium.
         num_steps: K, the Lanczos steps (Ritz pairs per connected component).
         spectral_filter: "anchored" (zero where the Ritz value is), "mlp" (as published), "unbiased" (that without
-            biases, zero there too) or "power" (nothing learned).
+            biases, zero there too), "power" (nothing learned) or "heat" (learned times of diffusion, which begin at the
+            long scales; see `HeatFilter`).
         filter_channels: sizes of the filter's hidden layers.
         positive: make the filters positive semi-definite.
         tied_scales: one matrix for all scales, short and long, whose terms are averaged: fewer weights for few labels.

@@ -12,6 +12,11 @@ from lanczosnet.batching.padded import PaddedBatch, all_graphs, fit_in_blocks
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.layers.encoder import NodeEncoder
 
+EXPORT = (
+    "a graph cannot be an input of an exported program, since the sizes of its spectrum depend on its edges: "
+    "export FixedGraph(model, data) of lanczosnet.models, whose input are node features"
+)
+
 
 class GraphNetwork(nn.Module, ABC):
     """A node encoder, layers, and a readout where graphs are asked for.
@@ -60,5 +65,11 @@ class GraphNetwork(nn.Module, ABC):
     ) -> Tensor:
         """`model(x, edge_index, ...)`, or `model(data)` with a PyG `Data` or `Batch` or what `prepare` made of it."""
         data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types)
+        if not isinstance(data, GraphBatch) and torch.compiler.is_exporting():
+            raise ValueError(EXPORT)
         graph = data if isinstance(data, GraphBatch) else self.prepare(data)
-        return graph.readout(self.readout, self.node_states(graph, self.encoder(graph.nodes)))
+        return self.outputs(graph, self.node_states(graph, self.encoder(graph.nodes)))
+
+    def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
+        """What the last layer gives -> outputs, of nodes or of graphs."""
+        return graph.readout(self.readout, states)

@@ -12,6 +12,8 @@ from torch_geometric.nn import aggr
 
 from lanczosnet.layers.tied_linear import ALIGNED_TO, TiedLinear, lstm_cell
 
+FARTHEST = 10.0  # deviations from the mean that a descriptor may have
+
 
 class PooledReadout(nn.Module):
     """Pool the node states, then a linear map; the pooling is one of PyG's aggregations."""
@@ -64,6 +66,58 @@ class GatedMeanReadout(nn.Module):
 
     def _gated(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.gate(x)) * self.linear(x)
+
+
+class GraphHead(nn.Module):
+    """From a graph's vector and its descriptors to outputs: GELU, a hidden layer, and a linear map.
+
+    Descriptors are standardised by the training graphs (`set_scale`), and cut off where they are far outside.
+
+    Args:
+        in_channels: of the graph's vector.
+        descriptor_channels: of the descriptors; there may be none.
+        hidden_channels: of the hidden layer, which is the graph's learned fingerprint.
+        out_channels: of the outputs.
+        dropout: before both linear maps.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(
+        self, in_channels: int, descriptor_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(in_channels + descriptor_channels, hidden_channels)
+        self.output = nn.Linear(hidden_channels, out_channels)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("mean", torch.zeros(descriptor_channels))
+        self.register_buffer("deviation", torch.ones(descriptor_channels))
+
+    def reset_parameters(self) -> None:
+        self.hidden.reset_parameters()
+        self.output.reset_parameters()
+
+    def set_scale(self, descriptors: Tensor) -> None:
+        """Standardise by these descriptors, `[graph, descriptor]`; NaN where unknown."""
+        known = ~descriptors.isnan()
+        count = known.sum(0).clamp(min=1)
+        values = torch.where(known, descriptors.double(), 0.0)
+        mean = values.sum(0) / count
+        variance = torch.where(known, values - mean, 0.0).square().sum(0) / count
+        self.mean.copy_(mean)
+        self.deviation.copy_(torch.where(variance > 0, variance.sqrt(), 1.0))
+
+    def fingerprint(self, x: Tensor, descriptors: Tensor | None) -> Tensor:
+        """`[graph, in_channels]` and `[graph, descriptor]` -> `[graph, hidden_channels]`."""
+        x = nn.functional.gelu(x)
+        if descriptors is not None and len(self.mean):
+            scaled = ((descriptors.to(x.dtype) - self.mean) / self.deviation).nan_to_num(0.0)
+            x = torch.cat([x, scaled.clamp(-FARTHEST, FARTHEST)], -1)
+        return nn.functional.gelu(self.hidden(self.dropout(x)))
+
+    def forward(self, x: Tensor, descriptors: Tensor | None = None) -> Tensor:
+        return self.output(self.dropout(self.fingerprint(x, descriptors)))
 
 
 def weighted_sum(x: Tensor, weight: Tensor) -> Tensor:

@@ -25,21 +25,21 @@ class InputLinear(nn.Linear):
 
 
 class ResidualBlock(nn.Module):
-    """x + FFN(conv(norm x)); the FFN is GELU, dropout, a linear map and dropout, or without one GELU and dropout.
+    """x + FFN(conv(norm x)); the FFN is GELU, dropout and a linear map, or without one GELU and dropout.
 
     The convolution mixes channels itself, so that the FFN needs no first linear map.
 
     Args:
         channels: of input, convolution and output.
         feedforward: whether a linear map follows the activation.
-        dropout: after the activation, and after the linear map.
+        dropout: after the activation.
     """
 
     def __init__(self, channels: int, feedforward: bool, dropout: float) -> None:
         super().__init__()
         self.normalization = nn.LayerNorm(channels)
         self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
-        self.feedforward = nn.Sequential(nn.Linear(channels, channels), nn.Dropout(dropout)) if feedforward else None
+        self.feedforward = nn.Linear(channels, channels) if feedforward else None
 
     def forward(self, x: Tensor, convolution: Convolution) -> Tensor:
         """`[..., node, channel]` both ways."""

@@ -10,6 +10,7 @@ from lanczosnet.baselines.gpnn import GPNN
 from lanczosnet.baselines.graph_sage import GraphSAGE
 from lanczosnet.baselines.mpnn import MPNN
 from lanczosnet.models.ada_lanczos_net import AdaLanczosNet
+from lanczosnet.models.fixed_graph import FixedGraph
 from lanczosnet.models.lanczos_net import LanczosNet
 from lanczosnet.models.registry import MODELS, model
 
@@ -24,6 +25,7 @@ __all__ = [
     "MPNN",
     "AdaLanczosNet",
     "ChebyNet",
+    "FixedGraph",
     "GraphSAGE",
     "LanczosNet",
     "model",

@@ -57,7 +57,7 @@ class AdaLanczosNet(LanczosNetwork):
         long_scales: powers of T that the filters see; 10, 20 by default.
         tridiagonal_filter: "spectral" (a filter of the eigenvalues of T, with a stable gradient), "vectorized" (the
             published MLP on all entries of the powers of T) or "entrywise" (its lean form).
-        spectral_filter: with "spectral": "anchored", "mlp", "unbiased" or "power".
+        spectral_filter: with "spectral": "anchored", "mlp", "unbiased", "power" or "heat".
         filter_channels: sizes of the filter's hidden layers.
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
@@ -163,6 +163,7 @@ class AdaLanczosNet(LanczosNetwork):
         pattern = (graph.operator(graph.adjacency).dense() != 0).to(mask.dtype)
         return AdaptiveBatch(
             x=graph.pad(graph.x),
+            descriptors=graph.descriptors,
             mask=mask,
             pattern=pattern * (1 - torch.eye(mask.shape[1], dtype=mask.dtype, device=mask.device)),
             typed=graph.typed_blocks(),

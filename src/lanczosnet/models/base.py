@@ -19,6 +19,7 @@ from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.network import GraphNetwork
 from lanczosnet.layers.norm_act_dropout import Normalization, norm_act_dropouts
+from lanczosnet.layers.readout import GraphHead
 from lanczosnet.layers.residual import Block, Convolution, ResidualStack, is_residual
 from lanczosnet.layers.widths import layer_widths
 
@@ -32,6 +33,8 @@ class LanczosOptions(TypedDict, total=False):
     embedding_channels: int
     num_edge_types: int
     readout: str | None
+    head_channels: int
+    descriptor_channels: int
     block: Block
     feedforward: bool
     normalization: Normalization
@@ -62,6 +65,8 @@ class LanczosNetwork(GraphNetwork):
         embedding_channels: size of a learned embedding.
         num_edge_types: one affinity per edge type besides the graph's own.
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
+        head_channels: with a readout, a hidden layer of this width after it; none with 0, as published.
+        descriptor_channels: numbers that a graph brings itself (`descriptors`), which join at that hidden layer.
         block: "residual", a linear map, blocks x + FFN(conv(norm x)), norm and a linear map (see `ResidualStack`); or
             "plain", the published form, in which convolutions follow one another. Scales that are left out are those of
             the form.
@@ -95,6 +100,8 @@ class LanczosNetwork(GraphNetwork):
         embedding_channels: int = 64,
         num_edge_types: int = 0,
         readout: str | None = None,
+        head_channels: int = 0,
+        descriptor_channels: int = 0,
         block: Block = "residual",
         feedforward: bool = True,
         normalization: Normalization = None,
@@ -119,7 +126,12 @@ class LanczosNetwork(GraphNetwork):
         plain = layer_widths(first, hidden_channels, last, num_layers)
         widths = [(hidden_channels, hidden_channels)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
-        self.readout = None if readout is None else make_readout(readout, hidden_channels, out_channels)
+        _check_head(readout, head_channels, descriptor_channels)
+        pooled = hidden_channels if head_channels else out_channels
+        self.readout = None if readout is None else make_readout(readout, hidden_channels, pooled)
+        self.head: GraphHead | None = None
+        if head_channels:
+            self.head = GraphHead(hidden_channels, descriptor_channels, head_channels, out_channels, dropout)
         self.residual_stack: ResidualStack | None = None
         if is_residual(block):
             _refuse_options_of_plain_blocks(normalization, residual)
@@ -131,7 +143,7 @@ class LanczosNetwork(GraphNetwork):
 
     def reset_parameters(self) -> None:
         around = [*self.between] if self.residual_stack is None else [self.residual_stack]
-        for module in (self.encoder, self.kernel, *self.convolutions, *around, self.readout):
+        for module in (self.encoder, self.kernel, *self.convolutions, *around, self.readout, self.head):
             if module is not None:
                 module.reset_parameters()
 
@@ -160,12 +172,30 @@ class LanczosNetwork(GraphNetwork):
         stack = self._plain_stack if self.residual_stack is None else self.residual_stack
         return graph.unpad(stack(x, convolutions))
 
+    def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
+        found = super().outputs(graph, states)
+        return found if self.head is None else self.head(found, graph.descriptors)
+
+    def fingerprints(self, graph: GraphBatch) -> Tensor:
+        """The learned vector of every graph, `[graph, channel]`: the head's hidden layer."""
+        if self.head is None:
+            raise ValueError("this network has no head: train one with head_channels")
+        pooled = super().outputs(graph, self.node_states(graph, self.encoder(graph.nodes)))
+        return self.head.fingerprint(pooled, graph.descriptors)
+
     def _plain_stack(self, x: Tensor, convolutions: Sequence[Convolution]) -> Tensor:
         """Convolution after convolution, with normalization, activation and dropout in between."""
         for place, convolution in enumerate(convolutions):
             y = convolution(x)
             x = self.between[place](y, x) if place < len(self.between) else y
         return x
+
+
+def _check_head(readout: str | None, head_channels: int, descriptor_channels: int) -> None:
+    if head_channels and readout is None:
+        raise ValueError("head_channels follow a readout: name one, or leave them out")
+    if descriptor_channels and not head_channels:
+        raise ValueError("descriptor_channels join at the head: set head_channels, too")
 
 
 def _refuse_options_of_plain_blocks(normalization: Normalization, residual: bool) -> None:

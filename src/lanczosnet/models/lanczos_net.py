@@ -21,7 +21,7 @@ from lanczosnet.batching.from_data import check_pairs, graph_inputs
 from lanczosnet.batching.graph_spectrum import GraphSpectrum, RitzFilter
 from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.batching.sparse import SparseBatch
-from lanczosnet.filters import DenseBasis, PowerFilter, powers, responses, spectral_basis
+from lanczosnet.filters import DenseBasis, PowerFilter, responses, spectral_basis
 from lanczosnet.krylov import RitzPairs
 from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
@@ -38,7 +38,7 @@ class SpectralBatch(PaddedBatch):
     """Many small graphs as LanczosNet sees them."""
 
     vectors: Annotated[Tensor, "graph node step"]  # V, the pairs of a graph's components side by side
-    powers: Annotated[Tensor, "graph step scale"]  # of the Ritz values
+    powers: Annotated[Tensor, "graph step scale"]  # of the Ritz values, or what else filters take of them
     known: Annotated[Tensor, "graph node scale node"]  # powers of S, and long scales of which nothing is learned
     typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
 
@@ -139,19 +139,25 @@ class LanczosNet(LanczosNetwork):
         values, vectors = _by_graph(self._pairs(graph, S, validate), graph) if self.needs_pairs else _no_pairs(graph)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
         is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
-        power = powers(values, self.long_scales) * is_step if self.needs_pairs else values.unsqueeze(-1)
+        power = self._features(values) * is_step if self.needs_pairs else values.unsqueeze(-1)
         known = stacked_powers(graph.operator(S).dense(), self.short_scales)
         if not self.learns_response and self.needs_pairs:
             known = torch.cat([known, spectral_operators(vectors, power.unsqueeze(2)).squeeze(1)], 2)
             power, vectors = power[:, :0], vectors[:, :, :0]
         return SpectralBatch(
             x=graph.pad(graph.x),
+            descriptors=graph.descriptors,
             mask=graph.mask,
             vectors=vectors,
             powers=power,
             known=known * graph.mask[:, :, None, None],
             typed=graph.typed_blocks(),
         )
+
+    def _features(self, values: Tensor) -> Tensor:
+        """What the filters of all layers take of Ritz values."""
+        features: Tensor = self.convolutions[0].filter.features(values)  # type: ignore[union-attr, operator]
+        return features
 
     def _pairs(self, inputs: SparseBatch, S: SparseOperator | ShardedOperator, validate: bool) -> RitzPairs:
         if inputs.ritz is None:

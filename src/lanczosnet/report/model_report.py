@@ -31,6 +31,7 @@ from lanczosnet.report.predictions import (
 )
 
 Found = Mapping[str, Any]
+SCALED = {"row": "rows sum to one", "standardise": "columns have mean 0 and deviation 1 in training"}
 
 
 def model_sections(found: Found) -> list[Section]:
@@ -73,17 +74,32 @@ def _overview(found: Found) -> list[Block]:
     config = found["config"]
     about, parts, training = config["data"], config["split"], config["training"]
     task, result = config["task"], config["result"]
-    sizes = ", ".join(f"{number(parts[part])} {PART_NAMES[part]}" for part in ("train", "val", "test"))
-    fraction = "" if parts["fraction"] is None else f" of fraction {number(parts['fraction'])}"
+    scaling, pairs = about.get("scaling"), training.get("found_steps")
     rows = {
         "Network": f"{found['network']}, {number(found['parameters'])} parameters",
         "Data": ", ".join([about["source"], *(f"{number(n)} {what}" for what, n in found.get("data", {}).items())]),
         "Task": f"{task['kind']} of {_listed(task['targets'])}, one prediction per {task['level']}",
-        "Split": f"{parts['kind']}{fraction}, seed {shown(parts['seed'])}: {sizes}",
+        "Split": _split(parts),
         "Training": f"recipe {training['recipe']}, seed {training['seed']}, {number(result['epochs'])} epochs, "
         f"best epoch {number(result['best_epoch'])} ({result['stopped']})",
     }
+    rows |= {"Features": SCALED[scaling["kind"]]} if scaling else {}
+    rows |= {"Ritz pairs": _found_pairs(pairs)} if pairs else {}
     return [Facts(rows)]
+
+
+def _split(parts: Mapping[str, Any]) -> str:
+    sizes = ", ".join(f"{number(parts[part])} {PART_NAMES[part]}" for part in ("train", "val", "test"))
+    fraction = "" if parts["fraction"] is None else f" of fraction {number(parts['fraction'])}"
+    place = "" if parts.get("number") is None else f", number {parts['number']}"
+    seed = "" if parts["kind"] == "public" else f", seed {shown(parts['seed'])}"
+    return f"{parts.get('file') or parts['kind']}{fraction}{place}{seed}: {sizes}"
+
+
+def _found_pairs(pairs: Mapping[str, Any]) -> str:
+    """What `num_steps=auto` chose."""
+    share = number(100 * pairs["captured"])
+    return f"{number(pairs['num_steps'])}, found by num_steps=auto; they capture {share} % of S^{pairs['scale']} X"
 
 
 def _options(caption: str, options: Mapping[str, Any]) -> DataTable:

@@ -12,6 +12,7 @@ from lanczosnet.schemas.record import (
     Finite,
     Meta,
     Positive,
+    PositiveFinite,
     Record,
     checked,
     field,
@@ -41,6 +42,15 @@ class ProgressRecord(Record, frozen=True, kw_only=True):
             raise ValueError(f"best_rank does not fit best_epoch, which is {self.best_epoch}")
         if len(self.val_losses) != self.epoch:
             raise ValueError(f"val_losses must have one value per epoch ({self.epoch}), but has {len(self.val_losses)}")
+        if self.best_rank is not None and -self.val_losses[self.best_epoch - 1] not in self.best_rank:
+            raise ValueError("best_rank does not hold the validation loss of best_epoch")
+
+
+class ScalerRecord(Record, frozen=True, kw_only=True):
+    """How a loss is scaled in 16-mixed."""
+
+    scale: PositiveFinite
+    growth_tracker: Count
 
 
 class CheckpointRecord(Record, frozen=True, kw_only=True):
@@ -51,11 +61,15 @@ class CheckpointRecord(Record, frozen=True, kw_only=True):
     progress: ProgressRecord
     step: Count
     averaged: Count
+    scaler: ScalerRecord | None = None
 
     def __post_init__(self) -> None:
         settings = self.identity.get("recipe", {})
         if not isinstance(settings, dict):
             raise ValueError(f"identity.recipe: expected an object, but got {kind_of(settings)}")
+        epochs = self.progress.epoch
+        if (self.step == 0) != (epochs == 0) or (epochs and self.step % epochs) or self.averaged > self.step:
+            raise ValueError(f"step ({self.step}) and averaged ({self.averaged}) do not fit {epochs} epochs")
 
 
 def checkpoint_record(text: str, path: Path) -> CheckpointRecord:

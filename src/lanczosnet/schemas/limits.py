@@ -79,6 +79,8 @@ _OPTIONS = {
     "exact_up_to": "STEPS",
     "in_channels": "PARAMETERS",  # words of a vocabulary, types of nodes
     "hidden_channels": "CHANNELS",
+    "head_channels": "CHANNELS",
+    "descriptor_channels": "CHANNELS",
     "out_channels": "CHANNELS",
     "embedding_channels": "CHANNELS",
     "filter_channels": "CHANNELS",

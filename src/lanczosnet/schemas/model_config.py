@@ -188,6 +188,8 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     settings: dict[str, bool | int | float | str | None]
     seed: int
     found_steps: FoundStepsRecord | None = None
+    precision: Name | None = None  # None in models of earlier versions, as determinism
+    deterministic: bool | None = None
 
 
 class ResultRecord(Record, frozen=True, kw_only=True):

@@ -68,6 +68,9 @@ class OriginRecord(Record, frozen=True, kw_only=True):
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
     unknown: dict[str, Positive] = field(default_factory=dict)  # how many atoms have an unknown category, by its name
 
+    parts: tuple[str, ...] = ()  # of the molecules, where a column says them
+    notes: tuple[str, ...] = ()  # what is said of the columns and rows
+
     def __post_init__(self) -> None:
         if self.task == "regression" and self.classes:
             raise ValueError("classes must be empty for a regression")
@@ -156,6 +159,7 @@ def _content_faults(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str
         ),
         "origin.atom_types": (found == sorted(origin.atom_types), f"expected the elements of atoms, {shown(found)}"),
         "rows": (bool((arrays["rows"] > 0).all()), "expected numbers from 1 on"),
+        "origin.parts": (len(origin.parts) in (0, len(sizes)), "expected one per molecule"),
         "scaffold": (bool((arrays["scaffold"] >= 0).all()), "expected numbers from 0 on"),
     }
     if origin.featurizer is not None and origin.featurizer.atoms:
@@ -165,7 +169,21 @@ def _content_faults(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str
         laws["codes"] = (is_known, "expected numbers of the featuriser's categories")
         laws["mass"] = (bool((np.isfinite(mass) & (mass >= 0)).all()), "expected masses")
     problems = [(name, "" if holds else problem) for name, (holds, problem) in laws.items()]
+    if not any(problem for _, problem in problems):
+        problems.append(("bonds", _direction_fault(arrays)))
     return [*problems, ("y", _target_fault(arrays["y"], origin)), ("smiles", _text_fault(arrays))]
+
+
+def _direction_fault(arrays: Arrays) -> str:
+    """Bonds are sorted, so that the reverse of each is found by sorting once more."""
+    first = np.repeat(arrays["atom_ptr"][:-1], np.diff(arrays["bond_ptr"]))
+    ends = arrays["bonds"] + first[:, None]
+    forth, back = (ends[:, i] * len(arrays["atoms"]) + ends[:, 1 - i] for i in (0, 1))
+    order = np.argsort(back)
+    is_sorted = bool((np.diff(forth) > 0).all())
+    if is_sorted and np.array_equal(back[order], forth) and np.array_equal(arrays["types"][order], arrays["types"]):
+        return ""
+    return "expected both directions of every bond once, sorted and of the same types"
 
 
 def _target_fault(y: np.ndarray, origin: OriginRecord) -> str:

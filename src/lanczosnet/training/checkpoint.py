@@ -51,6 +51,8 @@ class CheckpointFile:
                 "or another folder"
             )
         self._check(tensors, state)
+        if record.step and bool(record.averaged) != bool(state.average):
+            raise TrainingError(f"{self.path}: averaged is {record.averaged}, which does not fit the recipe. {REMEDY}")
         state.model.load_state_dict(tensors["model"])
         _copy(tensors["best"], state.best)
         if state.average:
@@ -60,6 +62,9 @@ class CheckpointFile:
         state.optimizer.load_state_dict({"state": _nested(tensors["optimizer"]), "param_groups": groups})
         state.history = _history(record)
         state.step = record.step
+        if state.scaler and record.scaler:
+            known = {"scale": record.scaler.scale, "_growth_tracker": record.scaler.growth_tracker}
+            state.scaler.load_state_dict(state.scaler.state_dict() | known)
 
     def keep(self, state: TrainState) -> None:
         # Files of large networks take seconds: at most a tenth of the time is theirs, unless every epoch is wanted.
@@ -82,6 +87,7 @@ class CheckpointFile:
             "progress": asdict(state.history),
             "step": state.step,
             "averaged": state.average.count if state.average else 0,
+            **_scale_of(state),
         }
         tensors = {f"{group}/{key}": _own(tensor) for group, held in groups.items() for key, tensor in held.items()}
         require("safetensors", to="to write checkpoints")
@@ -134,9 +140,10 @@ class CheckpointFile:
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
-    """The parts in which two runs differ. Settings that an older version lacked count as switched off, and unknown
-    inputs as equal."""
-    known = {key: value for key, value in own.items() if key != "inputs" or None not in (value, found.get(key))}
+    """The parts in which two runs differ. Settings that an older version lacked count as switched off; unknown
+    inputs and precisions count as equal."""
+    may_lack = ("inputs", "precision")
+    known = {key: value for key, value in own.items() if key not in may_lack or None not in (value, found.get(key))}
     settings = Recipe().settings() | found.get("recipe", {}) if "recipe" in own else None
     return [key for key in known if own[key] != (settings if key == "recipe" else found.get(key))]
 
@@ -145,6 +152,12 @@ def _copy(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
     """Into the tensors that are there, on whatever device they are."""
     for name, tensor in target.items():
         tensor.copy_(source[name])
+
+
+def _scale_of(state: TrainState) -> dict[str, Any]:
+    if not state.scaler:
+        return {}
+    return {"scaler": {"scale": state.scaler.get_scale(), "growth_tracker": state.scaler._get_growth_tracker()}}
 
 
 def _history(record: CheckpointRecord) -> History:

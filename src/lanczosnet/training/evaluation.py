@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lanczosnet.files import is_there
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
@@ -17,6 +18,7 @@ from lanczosnet.training.serialization import TrainedModel
 from lanczosnet.training.splitting import split_again
 from lanczosnet.training.tasks import (
     Classification,
+    Task,
     fingerprint,
     input_fingerprint,
     is_classification,
@@ -34,7 +36,9 @@ def original_data(trained: TrainedModel, data_dir: Path | None = None) -> tuple[
     Files that are not here are looked for in the folder that the training was started in.
     """
     about, parts = trained.config.data, trained.config.split
-    options = reading_options(about) | {key: _found(about, about.options[key]) for key in FILES & about.options.keys()}
+    options = reading_options(about, trained.task) | {
+        key: _found(about, about.options[key]) for key in FILES & about.options.keys()
+    }
     data = load(_found(about, about.source), data_dir=data_dir, **options)
     again = split_again(data, parts, _found(about, parts.file) if parts.file else None)
     known_inputs = {about.input_hash, input_fingerprint(data)} - {None}
@@ -46,12 +50,14 @@ def original_data(trained: TrainedModel, data_dir: Path | None = None) -> tuple[
     return data, again
 
 
-def reading_options(about: DataRecord) -> dict[str, Any]:
+def reading_options(about: DataRecord, task: Task) -> dict[str, Any]:
     """The loader's options; molecules get the features that the model knows, whatever is the default today."""
     is_named = is_known(about.source) or about.source.endswith(".safetensors")
     if is_named or not isinstance(about, SmilesData):
         return about.options
-    return about.options | {"featurizer": featurizer_of(about)}
+    # What earlier versions took for granted: every other column is a target, and numbers are not classes.
+    taken: dict[str, Any] = {"targets": list(task.targets), "task": task.kind}
+    return taken | about.options | {"featurizer": featurizer_of(about)}
 
 
 def featurizer_of(about: SmilesData) -> str | dict[str, Any]:
@@ -61,7 +67,7 @@ def featurizer_of(about: SmilesData) -> str | dict[str, Any]:
 
 def _found(about: DataRecord, name: str) -> str:
     there = Path(about.folder or ".") / name  # which is the name itself where that is a whole path
-    return str(there) if not Path(name).exists() and there.exists() else name
+    return str(there) if not is_there(name) and is_there(there) else name
 
 
 def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
-from lanczosnet.training.architecture import Architecture, architecture_for, option_names
+from lanczosnet.training.architecture import Architecture, architecture_for, kind_of, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.engine.devices import numerics_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.form import Form, form_for
 from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
@@ -98,15 +99,17 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
+        of_data = list(self.data.about.get("notes", ())) if isinstance(self.data, PackedGraphs) else []
         scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
-        return scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
+        return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))
 
-    def saved_in(self, folder: Path, checkpoint_seconds: float) -> "Job":
+    def saved_in(self, folder: Path, checkpoint_seconds: float, fabric: "Fabric | None" = None) -> "Job":
         """The job whose model, metrics and checkpoint lie in this folder."""
-        checkpoint = CheckpointFile(folder / CHECKPOINT, self.identity(), checkpoint_seconds)
+        identity = self.identity() | {"precision": numerics_of(fabric)["precision"]}
+        checkpoint = CheckpointFile(folder / CHECKPOINT, identity, checkpoint_seconds)
         return replace(self, outputs=Outputs(folder, metrics_path(folder), checkpoint))
 
     def trial(self) -> Trial:
@@ -114,16 +117,16 @@ class Job:
         seed = self.spec.seed
         return Trial(self.architecture.build(seed), self.split, self.task, seed, self.outputs.checkpoint)
 
-    def finish(self, network: nn.Module, result: FitResult) -> None:
+    def finish(self, network: nn.Module, result: FitResult, fabric: "Fabric | None" = None) -> None:
         """Save the model; it needs no checkpoint any more."""
         outputs = self.outputs
         if outputs.model:
-            save(outputs.model, network, self.architecture, self.task, self.about(result))
+            save(outputs.model, network, self.architecture, self.task, self.about(result, fabric))
             settle(outputs.model)
         if outputs.checkpoint and not outputs.keeps_checkpoint:
             outputs.checkpoint.path.unlink(missing_ok=True)
 
-    def about(self, result: FitResult) -> dict[str, Any]:
+    def about(self, result: FitResult, fabric: "Fabric | None" = None) -> dict[str, Any]:
         """What is saved with a model beside its architecture and task."""
         spec = self.spec
         return {
@@ -141,6 +144,7 @@ class Job:
                 "recipe": spec.recipe,
                 "settings": self.recipe.settings(),
                 "seed": spec.seed,
+                **numerics_of(fabric),
                 **({"found_steps": self.found_steps.record()} if self.found_steps else {}),
             },
             "result": asdict(result),
@@ -163,7 +167,7 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     scaling = feature_scaling(data, spec.features, parts.train)
     data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
-    chosen = recipe(spec.recipe, task.level, settings)
+    chosen = recipe(spec.recipe, kind_of(data, task), settings)
     task = for_recipe(task, chosen, targets_of(data)[parts.train])
     form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
     options = options if form is None else {"block": form.block, **options}
@@ -196,7 +200,7 @@ def run(
                 begin_anew(job, [folder])
             resume = True
             _barrier(fabric)
-        job = job.saved_in(folder, checkpoint_seconds)
+        job = job.saved_in(folder, checkpoint_seconds, fabric)
         if done := finished_before(job, resume):
             return as_it_ended(job, done)
         _barrier(fabric)  # no process writes before all have looked into the folder
@@ -229,7 +233,7 @@ def run_jobs(
         def at_end(place: int, outcome: Outcome) -> None:
             if outcome.fitted and writes:
                 files[place].close()
-                jobs[place].finish(trials[place].model, outcome.fitted)
+                jobs[place].finish(trials[place].model, outcome.fitted, fabric)
 
         first = jobs[0]
         return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)

@@ -86,8 +86,10 @@ def _saved_result(job: "Job", folder: Path) -> FitResult:
         "architecture": Architecture(**config.architecture.document()).identity(),
         "recipe": config.training.settings,
         "seed": config.training.seed,
+        "precision": config.training.precision,
         **({"scaling": config.data.scaling.document()} if config.data.scaling else {}),
     }
-    if differences(*(json.loads(json.dumps(described)) for described in (found, job.identity()))):
+    assert job.outputs.checkpoint is not None
+    if differences(json.loads(json.dumps(found)), job.outputs.checkpoint.identity):
         raise TrainingError(f"{folder} holds a model of another run: choose another folder")
     return FitResult(**config.result.document())

@@ -1,7 +1,7 @@
 """`num_steps="auto"`: as many Ritz pairs as the training data need over a network's longest scale."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from lanczosnet.affinity import SparseOperator, adjacency, normalized
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov import auto_ritz_pairs
 from lanczosnet.krylov.auto import FIRST
+from lanczosnet.models import LanczosNet
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import TrainingError
 
@@ -47,12 +48,28 @@ class FoundSteps:
 def with_steps_found(
     options: Mapping[str, Any], data: Data | PackedGraphs, build: Callable[[Mapping[str, Any]], Architecture]
 ) -> tuple[Architecture, FoundSteps | None]:
-    """The architecture of these options, with a number in place of `num_steps="auto"`."""
-    if options.get("num_steps") != AUTO:
-        return build(options), None
-    first = build({**options, "num_steps": FIRST})
+    """The architecture of these options, with a number in place of `num_steps="auto"`, or where it is best found."""
+    wanted = options.get("num_steps")
+    first = build({**options, "num_steps": FIRST} if wanted == AUTO else options)
+    if wanted is None:
+        wanted = _default_steps(first, data)
+    if wanted != AUTO:
+        return (first if wanted is None else build({**options, "num_steps": wanted})), None
     found = find_num_steps(data, first.blank().long_scales)  # type: ignore[arg-type]
     return build({**options, "num_steps": found.num_steps}), found
+
+
+def _default_steps(architecture: Architecture, data: Data | PackedGraphs) -> int | str | None:
+    """Where nothing is said: found for LanczosNet's residual form on one graph, else as the network has it.
+
+    Pairs that the data carry are used as they are.
+    """
+    if isinstance(data, PackedGraphs) or architecture.options.get("block") != "residual":
+        return None
+    model = architecture.blank()
+    if not isinstance(model, LanczosNet) or not _finite(model.long_scales):
+        return None
+    return data.ritz_values.shape[1] if "ritz_values" in data else AUTO
 
 
 def find_num_steps(data: Data | PackedGraphs, long_scales: tuple[float, ...] = (10, 20, 30)) -> FoundSteps:
@@ -60,7 +77,7 @@ def find_num_steps(data: Data | PackedGraphs, long_scales: tuple[float, ...] = (
 
     At most 400, and at most as many as have vectors of 2 GiB. Of many graphs, 256 are looked at.
     """
-    finite = [int(scale) for scale in long_scales if scale != math.inf]
+    finite = _finite(long_scales)
     if not finite:
         raise TrainingError("num_steps=auto needs a finite long scale: give long_scales, or a number of steps")
     graph = _looked_at(data) if isinstance(data, PackedGraphs) else data
@@ -70,6 +87,10 @@ def find_num_steps(data: Data | PackedGraphs, long_scales: tuple[float, ...] = (
     budget = max(1, min(MOST_PAIRS, MOST_BYTES // (signal.element_size() * max(len(signal), 1))))
     found = auto_ritz_pairs(S, signal, scale=max(1, *finite), budget=budget)
     return FoundSteps(found.num_pairs, max(1, *finite), found.captured, found.reason)
+
+
+def _finite(long_scales: Sequence[float]) -> list[int]:
+    return [int(scale) for scale in long_scales if scale != math.inf]
 
 
 def _looked_at(graphs: PackedGraphs) -> Data:

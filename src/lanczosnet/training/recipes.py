@@ -51,16 +51,31 @@ class Recipe:
 # Appendix of the paper: Adam, 200 epochs, a window of 10. The epoch is chosen on validation.
 _PAPER = Recipe(optimizer="adam", epochs=200, stop_window=10, regression_loss="mse")
 _MODERN = Recipe(optimizer="adamw", regression_loss="l1", decay="cosine", clip_norm=5.0, averaging=0.999)
+# Files of molecules may have a few hundred rows: no average of weights, which needs many steps. The validation loss is
+# always defined, where the ROC-AUC may not be.
+_MOLECULE: dict[str, Any] = {
+    "learning_rate": 1e-3,
+    "weight_decay": 1e-2,
+    "epochs": 60,
+    "warmup_epochs": 2.0,
+    "averaging": 0.0,
+    "choose_by": "loss",
+    "patience": 20,
+}
+Kind = Literal["node", "graph", "molecule"]
 
-# By name, then by what is predicted: nodes of one graph are one step per epoch, graphs are many.
+# By name, then by what is predicted: nodes of one graph are one step per epoch, graphs are many. Molecules are graphs
+# whose atoms a featuriser describes.
 RECIPES: dict[str, dict[str, Recipe]] = {
     "paper": {
         "node": replace(_PAPER, learning_rate=1e-2, weight_decay=5e-4),
         "graph": replace(_PAPER, learning_rate=1e-4),
+        "molecule": replace(_PAPER, learning_rate=1e-4),
     },
     "modern": {
         "node": replace(_MODERN, learning_rate=1e-2, weight_decay=5e-4, epochs=200, warmup_epochs=10.0),
         "graph": replace(_MODERN, learning_rate=1e-3, weight_decay=1e-2, epochs=60, warmup_epochs=2.0),
+        "molecule": replace(_MODERN, **_MOLECULE),
     },
 }
 NAMES = tuple(field.name for field in fields(Recipe))
@@ -74,7 +89,7 @@ _CHOICES = {
 
 
 def recipe(name: str, level: str, settings: Mapping[str, Any] | None = None) -> Recipe:
-    """A recipe by name for "node" or "graph" tasks, with some numbers changed; texts are read as numbers."""
+    """A recipe by name for a kind of task, with some numbers changed; texts are read as numbers."""
     check_name(name)
     chosen = RECIPES[name][level]
     return replace(chosen, **{key: _read(chosen, key, value) for key, value in (settings or {}).items()})

@@ -27,7 +27,7 @@ from lanczosnet.training.architecture import architecture_for
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.evaluation import original_data
 from lanczosnet.training.predict import graph_outputs
-from lanczosnet.training.recipes import RECIPES
+from lanczosnet.training.recipes import RECIPES, Kind
 from lanczosnet.training.serialization import TrainedModel, load_model
 from lanczosnet.training.tasks import targets_of
 
@@ -85,7 +85,7 @@ def _attempt(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
 def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]:
     """The command that trains the same model again; options that equal the defaults are left out."""
     about, parts, training, architecture = config.data, config.split, config.training, config.architecture
-    recipe = vars(RECIPES[training.recipe][config.task.level])
+    recipe = vars(RECIPES[training.recipe][_kind(config)])
     changed = {key: value for key, value in training.settings.items() if recipe.get(key) != value}
     options = {key: value for key, value in architecture.options.items() if defaults.get(key, ...) != value}
     options |= {key: value for key, value in architecture.options.items() if key == "block"}  # others follow from it
@@ -96,8 +96,16 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     command += [] if parts.number is None else ["--mask" if parts.kind == "public" else "--fold", str(parts.number)]
     command += [] if parts.fraction is None else ["--fraction", str(parts.fraction)]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
+    command += ["--precision", training.precision] if training.precision not in (None, "32-true") else []
+    command += ["--non-deterministic"] if training.deterministic is False else []
     command += _repeated("--data-set", about.options)
     return command + _repeated("--set", changed | options)
+
+
+def _kind(config: ModelConfig) -> Kind:
+    """As `architecture.kind_of` says of the data."""
+    featurizer = config.data.get("featurizer")
+    return "molecule" if featurizer is not None and featurizer.atoms else config.task.level
 
 
 def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:

@@ -76,8 +76,10 @@ def run_specs(
             resume = True
         if is_cuda(device) if concurrent is None else concurrent:
             with _only_writer_of(runs):
-                jobs = {path: job_of(spec, data).saved_in(path, checkpoint_seconds) for path, spec in runs.items()}
-                return _side_by_side(jobs, fabric(), at_once or SIDE_BY_SIDE, resume, on_progress)
+                made = fabric()
+                jobs = {path: job_of(spec, data) for path, spec in runs.items()}
+                saved = {path: job.saved_in(path, checkpoint_seconds, made) for path, job in jobs.items()}
+                return _side_by_side(saved, made, at_once or SIDE_BY_SIDE, resume, on_progress)
         one = partial(_run_one, fabric, data_dir, {"resume": resume, "checkpoint_seconds": checkpoint_seconds})
         return _results(list(_in_processes(one, list(runs.items()), at_once, on_progress)))
 

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 import lanczosnet
 from lanczosnet._extras import require
-from lanczosnet.files import atomic_write, sha256_of
+from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
@@ -134,7 +134,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
 
 def model_folder(folder: str | Path) -> Path:
     """The folder, or else the model of this name that comes with the package, such as `pretrained/qm8`."""
-    folder = Path(folder).expanduser()
+    folder = user_path(folder)
     ours = Path(lanczosnet.__file__).parent / folder
     is_ours = not folder.is_absolute() and folder.parts[:1] == ("pretrained",) and (ours / CONFIG).is_file()
     return ours if is_ours and not (folder / CONFIG).is_file() else folder

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.engine.fused_adam import FusedAdam, can_fuse
+from lanczosnet.training.engine.precision import restart_scaler
 from lanczosnet.training.notebook import fit_html
 from lanczosnet.training.recipes import Recipe
 
@@ -89,6 +90,7 @@ class TrainState:
     history: History = field(default_factory=History)
     step: int = 0
     fused: FusedAdam | None = None  # takes the optimizer's steps, where it is
+    scaler: torch.amp.GradScaler | None = None  # of the loss, in 16-mixed
 
     @property
     def weights(self) -> dict[str, Tensor]:
@@ -107,6 +109,8 @@ class TrainState:
         for state in self.optimizer.state.values():
             for tensor in state.values():
                 tensor.zero_()
+        if self.scaler:
+            restart_scaler(self.scaler)
         if self.average:
             self.average.restart(self.model)
 

@@ -18,7 +18,7 @@ from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
 from lanczosnet.training.engine.loaders import Loader, Share, Step
-from lanczosnet.training.engine.precision import OpaqueInputs, opaque
+from lanczosnet.training.engine.precision import OpaqueInputs, loss_scaler, opaque, use_scaler
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.measures import Measures, answers_of, measured, names_of
 from lanczosnet.training.metrics import METRICS
@@ -52,7 +52,7 @@ class Trainer:
         self.module = fabric.setup_module(OpaqueInputs(model))
         optimizer = _optimizer(model, recipe, fabric.device, capturable=self.may_capture)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None
-        self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()))
+        self.state = TrainState(model, optimizer, average, snapshot(model.state_dict()), scaler=loss_scaler(fabric))
         self.optimizer: Any = fabric.setup_optimizers(optimizer)
         self.executor: Executor | None = None  # chosen at the first epoch: a checkpoint may be restored before
 
@@ -125,6 +125,7 @@ class Trainer:
     def step(self, step: Step, hyperparameters: StepHyperparameters) -> Tensor:
         """Change the weights; the loss before."""
         self.module.train()
+        use_scaler(self.fabric, self.state.scaler)
         for group in self.state.optimizer.param_groups:  # the wrapper would not see groups that a checkpoint brought
             _set_learning_rate(group, hyperparameters.learning_rate)
         self.state.optimizer.zero_grad()

@@ -67,6 +67,15 @@ def test_verify_names_a_torn_cache_of_qm8(tmp_path):
     assert "torn or damaged" in rows[1]["state"]
 
 
+def test_a_good_cache_of_qm8_stands_for_its_source(tmp_path, monkeypatch):
+    from lanczosnet.graphs import verify
+
+    monkeypatch.setattr(verify, "_cache_state", lambda data_dir: [verify.FileState("qm8.safetensors", "ok", "here")])
+    monkeypatch.setattr(verify.SourceFile, "found", lambda self, data_dir=None: [])
+    rows = json.loads(run("verify", "qm8", "--data-dir", tmp_path, "--json"))
+    assert [row["state"] for row in rows] == ["not needed", "ok"]
+
+
 def test_fetch_of_embedded_data_has_nothing_to_do():
     assert run("fetch", "digits") == "digits needs no files\n"
 

@@ -45,6 +45,14 @@ def test_a_mistake_of_the_user_is_told_in_options(monkeypatch, capsys):
     assert ended(monkeypatch, capsys, ValueError("pass resume=True")) == (1, "error: pass --resume\n")
 
 
+def test_a_message_that_quotes_too_much_is_shortened(monkeypatch, capsys):
+    code, said = ended(monkeypatch, capsys, ValueError("file.csv: " + "x" * 100_000 + ". Delete it"))
+    assert code == 1
+    assert len(said) < 2100
+    assert said.startswith("error: file.csv: x")
+    assert said.endswith(". Delete it\n")
+
+
 def test_debug_shows_the_traceback(monkeypatch, capsys):
     with pytest.raises(KeyError):
         ended(monkeypatch, capsys, KeyError("colour"), "--debug")

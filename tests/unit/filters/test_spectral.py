@@ -55,11 +55,13 @@ def test_hidden_channels_set_the_depth_of_the_filter() -> None:
 
 
 def test_a_wrong_filter_name_lists_the_right_ones() -> None:
-    with pytest.raises(ValueError, match="unknown spectral filter 'mpl': choose one of power, mlp, unbiased, anchored"):
+    with pytest.raises(
+        ValueError, match="unknown spectral filter 'mpl': choose one of power, heat, mlp, unbiased, anchored"
+    ):
         spectral_filter("mpl", [1])
 
 
-@pytest.mark.parametrize("name", ["power", "mlp", "unbiased", "anchored"])
+@pytest.mark.parametrize("name", ["power", "heat", "mlp", "unbiased", "anchored"])
 def test_every_spectral_filter_may_be_applied_to_a_matrix_and_differentiated(name: str) -> None:
     torch.manual_seed(0)
     response = spectral_filter(name, [2, 5], (4,)).double()

@@ -63,7 +63,7 @@ def test_a_bond_may_have_several_types_and_the_simple_graph_is_their_sum(write):
 
 
 def test_missing_targets_are_masked(write):
-    graphs = load(write("smiles,a,b\nC,1,\nN,nan,2\nO,3,4\n"))
+    graphs = load(write("smiles,a,b\nC,1,\nN,nan,2\nO,3,4\n"), targets=["a", "b"])
     assert torch.cat([data.y_mask for data in graphs]).tolist() == [[True, False], [False, True], [True, True]]
     assert torch.equal(graphs.y.isnan(), ~graphs.graph["y_mask"])
 
@@ -111,8 +111,13 @@ def test_skipped_rows_are_listed_and_never_shift_the_others(write):
         ("smiles,a\nCCO,1\n\nCCC,high\n", r"row 4: a is 'high'"),
         ("smiles,a\nCCO,1\n\nCCC\n", r"row 4: 1 cells under 2 columns"),
         ("smiles,a,a\nCCO,1,1\nCCC,2,6\n", r"row 3: two columns are named 'a' and differ: '2' and '6'"),
-        ("name;smiles;logS\nwater;O;1,5\n", r"mine\.csv: the columns are separated by semicolons.*commas"),
-        ("smiles\ty\nO\t1\n", r"mine\.csv: the columns are separated by tabs.*commas"),
+        (
+            "smiles,a,b\nCCO,1,2\nCCC,2,6\n",
+            r"(?s)not clear .* 2 columns.*  a  numbers, 1 to 2\n  b  numbers",
+        ),
+        ("smiles,y\nC,1\nnonsense,2\n", r"row 3: .*; more than 5% of all rows cannot be read"),
+        ("smiles,a,b\nC,1,5\nN,0,6\n", r"(?s)not clear which of 2.*a  0 and 1, 1 of 2 are 1"),
+        ("smiles_1,smiles_2,y\nC,C,1\nN,N,2\n", r"several columns may hold SMILES: smiles_1, smiles_2. .*smiles='"),
     ],
 )
 def test_a_bad_file_is_named_with_row_and_remedy(write, text, message):
@@ -142,10 +147,11 @@ def test_a_single_target_may_be_named_without_a_list(write):
     assert load(write("smiles,logS,2020\nC,1,2\n"), targets=2020).targets == ("2020",)
 
 
-def test_a_column_in_other_capitals_is_recommended(write):
+def test_a_column_in_other_capitals_is_found_or_recommended(write):
     path = write("SMILES,logS\nC,1\n")
-    with pytest.raises(DataError, match=r"no column 'smiles'. The columns are SMILES, logS: pass smiles='SMILES' "):
-        load(path, targets=["logS"])
+    assert load(path, targets=["logS"]).smiles == ("C",)
+    with pytest.raises(DataError, match=r"no column 'Smiles'. The columns are SMILES, logS: pass smiles='SMILES' "):
+        load(path, smiles="Smiles", targets=["logS"])
     with pytest.raises(DataError, match=r"no column 'LOGS'. .*: pass targets=\['logS'\]"):
         load(path, smiles="SMILES", targets=["LOGS"])
 

@@ -214,7 +214,6 @@ def test_labels_may_be_absent_altogether(write):
         (NODES, "source,target\na,b,1\n", {}, r"edges\.csv, row 2: 3 cells under 2 columns"),
         (NODES, EDGES, {"label": "Label"}, r"no column 'Label'. The columns are .*: pass label='label'"),
         (NODES, EDGES, {"features": "Width"}, r"no column 'Width'. .*: pass features=\['width'\]"),
-        ("name,SMILES,y\nwater,O,1\n", None, {}, r"nodes\.csv: the column 'SMILES' .* pass smiles='SMILES'"),
     ],
 )
 def test_a_bad_table_is_named_with_row_and_remedy(write, nodes, edges, options, message):

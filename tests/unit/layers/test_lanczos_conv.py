@@ -221,7 +221,7 @@ def test_an_infinite_long_scale_is_admitted() -> None:
         ({"short_scales": [-1]}, "one is -1"),
         ({"num_steps": 0}, "num_steps must be at least 1, but is 0"),
         ({"short_scales": [], "long_scales": []}, "at least one short scale, long scale or edge type"),
-        ({"spectral_filter": "magic"}, "choose one of power, mlp, unbiased, anchored"),
+        ({"spectral_filter": "magic"}, "choose one of power, heat, mlp, unbiased, anchored"),
     ],
 )
 def test_bad_options_say_what_was_given_and_what_to_do(options: dict, message: str) -> None:

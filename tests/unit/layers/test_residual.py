@@ -22,7 +22,7 @@ def network(name: str, **options) -> torch.nn.Module:
 def test_a_block_adds_what_it_makes_of_the_normalised_convolution() -> None:
     block, x = ResidualBlock(4, feedforward=True, dropout=0.0), torch.randn(5, 4, generator=generator(0))
     mean, deviation = x.mean(1, keepdim=True), x.var(1, correction=0, keepdim=True).add(1e-5).sqrt()
-    linear = block.feedforward[0]
+    linear = block.feedforward
     expected = x + torch.nn.functional.gelu(3.0 * (x - mean) / deviation) @ linear.weight.T + linear.bias
     torch.testing.assert_close(block(x, lambda y: 3.0 * y), expected)
 

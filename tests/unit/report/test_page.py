@@ -170,6 +170,17 @@ def test_every_section_is_there_and_says_what_it_lacks():
     assert "the data has changed" in page_of(found)
 
 
+def test_the_page_says_which_split_how_features_are_scaled_and_what_num_steps_auto_found():
+    found = classification()
+    found["config"]["split"] |= {"kind": "public", "number": 3, "fraction": None}
+    found["config"]["data"]["scaling"] = {"kind": "row"}
+    found["config"]["training"]["found_steps"] = {"num_steps": 40, "scale": 30, "captured": 0.998, "reason": "budget"}
+    page = page_of(found)
+    assert "public, number 3: 9 training" in page
+    assert "rows sum to one" in page
+    assert "40, found by num_steps=auto; they capture 99.8 % of S^30 X" in page
+
+
 def test_a_broken_section_does_not_break_the_page():
     found = regression(filters=[{"layer": 1}])
     problems = {section.title: section.problem for section in model_sections(found)}

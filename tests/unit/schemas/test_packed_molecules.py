@@ -75,6 +75,8 @@ WRONG = {
     "a type less": (lambda held: held.update(types=held["types"][:1]), "types: expected 2 values, but got 1"),
     "a molecule without atoms": (put("atom_ptr", 1, 3), "atom_ptr: expected a molecule at least, none without atoms"),
     "a bond to nowhere": (put("bonds", (0, 1), 2), "bonds: expected pairs of atoms of the molecule"),
+    "half a bond": (put("bonds", (0, 1), 0), "bonds: expected both directions of every bond once"),
+    "two types of a bond": (put("types", 0, 2), "bonds: expected .* sorted and of the same types"),
     "a bond from before": (put("bonds", (0, 1), -1), "bonds: expected pairs of atoms"),
     "another element": (put("atoms", 0, 7), r"origin.atom_types: expected the elements of atoms, \[7, 8\]"),
     "an infinite target": (put("y", (0, 0), np.inf), "y: expected finite numbers"),

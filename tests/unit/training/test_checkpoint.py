@@ -192,6 +192,10 @@ WRONG_RECORDS = {
     "a text for a number": (lambda r: r.update(step="5"), "step: expected a whole number"),
     "a field too many": (lambda r: r.update(colour=1), "unknown field 'colour'"),
     "a recipe of numbers": (lambda r: r["identity"].update(recipe=5), "identity.recipe: expected an object"),
+    "another step": (lambda r: r.update(step=r["step"] + 1), "do not fit 2 epochs"),
+    "no steps": (lambda r: r.update(step=0), "do not fit 2 epochs"),
+    "no average": (lambda r: r.update(averaged=0), "averaged is 0, which does not fit the recipe"),
+    "another best loss": (lambda r: r["progress"].update(best_rank=[0.5, 0.5]), "best_rank does not hold"),
     "a best epoch to come": (lambda r: r["progress"].update(best_epoch=9), "best_epoch is 9"),
 }
 

@@ -12,6 +12,7 @@ from lanczosnet.files import sha256_of
 from lanczosnet.training import JobSpec, TrainingError, run
 from lanczosnet.training.job import job_of
 from lanczosnet.training.num_steps import find_num_steps
+from lanczosnet.transforms import AddRitzPairs
 from training_builders import SMALL, communities, packed_molecules
 
 AUTO = {**SMALL, "num_steps": "auto", "epochs": 2}
@@ -57,6 +58,21 @@ def test_a_job_has_the_number_in_place_of_auto_and_says_it(model):
     prepared = job(communities(), model, **AUTO)
     assert prepared.architecture.options["num_steps"] == prepared.found_steps.num_steps
     assert prepared.notes[0].startswith(f"num_steps=auto: {prepared.found_steps.num_steps} Ritz pairs")
+
+
+def test_residual_blocks_of_lanczosnet_have_as_many_as_are_found():
+    small = {key: value for key, value in SMALL.items() if key != "num_steps"}
+    assert job(communities(), **small, block="residual").found_steps is not None
+    assert job(communities(), **small, block="residual", long_scales=()).found_steps is None
+    assert job(communities(), **small, block="plain").found_steps is None
+    assert job(communities(), "adalanczosnet", **small, block="residual").found_steps is None
+
+
+def test_pairs_that_the_data_carry_are_used_as_they_are():
+    small = {key: value for key, value in SMALL.items() if key != "num_steps"}
+    prepared = job(AddRitzPairs(7)(communities()), **small, block="residual")
+    assert prepared.architecture.options["num_steps"] == 7
+    assert prepared.found_steps is None
 
 
 def test_a_number_is_left_as_it_is():

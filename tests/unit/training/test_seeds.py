@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -160,6 +161,10 @@ def test_a_divergence_passes_from_process_to_process():
     assert (error.epoch, str(error)) == (3, str(DivergenceError(3, 0.1)))
 
 
+def made(*names, deterministic):
+    return SimpleNamespace(deterministic=deterministic, _precision=SimpleNamespace(precision="32-true"))
+
+
 @pytest.mark.parametrize(
     ("device", "has_cuda", "expected"),
     [
@@ -172,8 +177,8 @@ def test_a_divergence_passes_from_process_to_process():
 )
 def test_the_device_decides_how_seeds_are_trained(monkeypatch, tmp_path, device, has_cuda, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_cuda)
-    monkeypatch.setattr(seeds, "fabric_for", lambda *names, deterministic: deterministic)
-    monkeypatch.setattr(seeds, "_side_by_side", lambda *given, **how: ["together", given[1]])
-    monkeypatch.setattr(seeds, "_in_processes", lambda one, *_: ["processes", one.args[0]()])
+    monkeypatch.setattr(seeds, "fabric_for", made)
+    monkeypatch.setattr(seeds, "_side_by_side", lambda *given, **how: ["together", given[1].deterministic])
+    monkeypatch.setattr(seeds, "_in_processes", lambda one, *_: ["processes", one.args[0]().deterministic])
     found = run_seeds(JobSpec("karate", split="1-per-class"), SEEDS, tmp_path, device=device, deterministic=False)
     assert found == [expected, False]

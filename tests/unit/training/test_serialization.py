@@ -48,7 +48,8 @@ def molecules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("molecules")
     rows = [f"{text},{len(text)},{'' if i % 4 == 0 else i}" for i, text in enumerate(SMILES)]
     (folder / "table.csv").write_text("smiles,length,number\n" + "\n".join(rows))
-    run(prepare(JobSpec(str(folder / "table.csv"), settings=SMALL), folder / "cache"), folder / "model")
+    spec = JobSpec(str(folder / "table.csv"), settings=SMALL, data_options={"targets": ["length", "number"]})
+    run(prepare(spec, folder / "cache"), folder / "model")
     return folder
 
 

@@ -5,7 +5,7 @@ import platform
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,7 +26,7 @@ def fabric_for(
     """One process, or those that `torchrun` started.
 
     In "32-true" a GPU multiplies float32 matrices in TF32 (ten bits of mantissa), several times faster; "32-exact"
-    keeps all bits. Preparation and Lanczos keep them in either case.
+    keeps all bits; on a CPU "16-mixed" is "bf16-mixed". Preparation and Lanczos keep them in either case.
 
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
     """
@@ -44,13 +44,29 @@ def fabric_for(
         devices=local,
         num_nodes=world // local,
         strategy="ddp" if world > 1 else "auto",
-        precision=precision.replace("exact", "true"),  # type: ignore[arg-type]
+        precision=_of_lightning(device, precision),  # type: ignore[arg-type]
     )
     with matmul_precision("high"):  # else Lightning advises it at every start; `matmul_precision_of` sets it
         fabric.launch()
     fabric.matmul_precision = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     fabric.deterministic = deterministic  # type: ignore[attr-defined]
+    fabric.is_exact = precision == "32-exact"  # type: ignore[attr-defined]
     return fabric
+
+
+def _of_lightning(device: str, precision: str) -> str:
+    """On a CPU, PyTorch has no automatic precision of 16 bits but bfloat16."""
+    has_own = torch.cuda.is_available() or torch.backends.mps.is_available()
+    is_cpu = device == "cpu" or (device == "auto" and not has_own)
+    return "bf16-mixed" if precision == "16-mixed" and is_cpu else precision.replace("exact", "true")
+
+
+def numerics_of(fabric: "Fabric | None") -> dict[str, Any]:
+    """The precision and determinism that a run has, by their names on the command line."""
+    if fabric is None:
+        return {"precision": "32-true", "deterministic": True}
+    precision = "32-exact" if getattr(fabric, "is_exact", False) else fabric._precision.precision
+    return {"precision": precision, "deterministic": getattr(fabric, "deterministic", True)}
 
 
 def check_available(device: str, precision: str) -> None:

@@ -7,13 +7,16 @@ right type, and reaches the network as it is.
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 
 def opaque(inputs: Any) -> Callable[[], Any]:
@@ -46,3 +49,20 @@ def in_precision_of(model: nn.Module, data: Data | PackedGraphs) -> Data | Packe
 
 def _doubled(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key: value.double() if value.is_floating_point() else value for key, value in tensors.items()}
+
+
+def loss_scaler(fabric: "Fabric") -> torch.amp.GradScaler | None:
+    """A new one in 16-mixed, else none. Every run has its own: it adapts to the run's gradients."""
+    is_scaled = getattr(fabric._precision, "scaler", None) is not None
+    return torch.amp.GradScaler(fabric.device.type) if is_scaled else None
+
+
+def use_scaler(fabric: "Fabric", scaler: torch.amp.GradScaler | None) -> None:
+    """For the steps of one run."""
+    if scaler is not None:
+        fabric._precision.scaler = scaler  # type: ignore[attr-defined]
+
+
+def restart_scaler(scaler: torch.amp.GradScaler) -> None:
+    """The scale that a new run begins with."""
+    scaler.load_state_dict(torch.amp.GradScaler(scaler._device).state_dict())

@@ -1,0 +1,119 @@
+"""Every precision serves every network and task, and is recorded."""
+
+import json
+import math
+
+import pytest
+import torch
+from lightning.fabric import Fabric
+from lightning.fabric.plugins.precision import MixedPrecision
+
+from lanczosnet.graphs import load
+from lanczosnet.models import MODELS
+from lanczosnet.training import JobSpec, TrainingError, run
+from lanczosnet.training.engine.devices import fabric_for, numerics_of
+from lanczosnet.training.engine.precision import loss_scaler, restart_scaler
+from lanczosnet.training.job import job_of, run_jobs
+from training_builders import packed_molecules
+
+SETTINGS = {"hidden_channels": 4, "num_layers": 1, "epochs": 2}
+
+
+def job(kind="nodes", name="gcn", seed=0, **settings):
+    data = packed_molecules(20) if kind == "graphs" else load("karate")
+    split = None if kind == "graphs" else "1-per-class"
+    return job_of(JobSpec(kind, name, settings=SETTINGS | settings, split=split, seed=seed), data)
+
+
+@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])  # on a CPU the others are one of these, or 32-true
+@pytest.mark.parametrize("kind", ["nodes", "graphs"])
+@pytest.mark.parametrize("name", MODELS)
+def test_every_network_learns_in_every_precision(name, kind, precision):
+    asked = job(kind, name)
+    (outcome,) = run_jobs([asked], fabric_for("cpu", precision))
+    result = outcome.result()
+    assert result.epochs == 2
+    assert math.isfinite(result.metrics["val"][asked.task.metric])
+
+
+def scaled() -> Fabric:
+    """What 16-mixed is on a GPU, here."""
+    return Fabric(accelerator="cpu", devices=1, plugins=[MixedPrecision("16-mixed", "cpu")])
+
+
+def test_16_mixed_is_bfloat16_on_a_cpu():
+    assert numerics_of(fabric_for("cpu", "16-mixed")) == {"precision": "bf16-mixed", "deterministic": True}
+
+
+def recorded(folder):
+    training = json.loads((folder / "config.json").read_text())["training"]
+    return training["precision"], training["deterministic"]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "expected"),
+    [
+        (None, ("32-true", True)),
+        (fabric_for("cpu", "32-exact", deterministic=False), ("32-exact", False)),
+        (fabric_for("cpu", "64-true"), ("64-true", True)),
+    ],
+)
+def test_precision_and_determinism_are_recorded(fabric, expected, tmp_path):
+    run(job(), tmp_path, fabric=fabric)
+    assert recorded(tmp_path) == expected
+
+
+def stop_in_epoch(number):
+    def on_epoch(report):
+        if report.epoch == number:
+            raise KeyboardInterrupt
+
+    return on_epoch
+
+
+def test_a_run_does_not_go_on_in_another_precision(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run(job(), tmp_path, checkpoint_seconds=0.0, on_epoch=stop_in_epoch(2))
+    with pytest.raises(TrainingError, match="precision differ"):
+        run(job(), tmp_path, fabric=fabric_for("cpu", "64-true"), resume=True)
+    run(job(), tmp_path, resume=True)
+    with pytest.raises(TrainingError, match="another run"):
+        run(job(), tmp_path, fabric=fabric_for("cpu", "64-true"), resume=True)
+
+
+def test_the_loss_scale_is_kept_with_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.amp.GradScaler.get_growth_interval", lambda self: 2)
+    monkeypatch.setattr(torch.amp.GradScaler, "__init__", growing(torch.amp.GradScaler.__init__))
+    settings = {"epochs": 6, "dropout": 0.5}
+    whole = run(job("graphs", **settings), tmp_path / "whole", fabric=scaled())
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            job("graphs", **settings),
+            tmp_path / "killed",
+            fabric=scaled(),
+            checkpoint_seconds=0.0,
+            on_epoch=stop_in_epoch(4),
+        )
+    states = []
+    original = torch.amp.GradScaler.load_state_dict
+    monkeypatch.setattr(
+        torch.amp.GradScaler, "load_state_dict", lambda self, state: (states.append(state), original(self, state))
+    )
+    assert run(job("graphs", **settings), tmp_path / "killed", fabric=scaled(), resume=True).metrics == whole.metrics
+    assert states[0]["scale"] > 65536.0
+    for name in ("model.safetensors", "metrics.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def growing(original):
+    return lambda self, device="cuda", **how: original(self, device, growth_interval=2)
+
+
+def test_runs_beside_one_another_have_their_own_scales():
+    fabric = scaled()
+    first, second = loss_scaler(fabric), loss_scaler(fabric)
+    assert first is not second
+    first.load_state_dict(first.state_dict() | {"scale": 8.0})
+    restart_scaler(first)
+    assert first.get_scale() == second.get_scale() == 65536.0
+    assert loss_scaler(fabric_for("cpu")) is None
