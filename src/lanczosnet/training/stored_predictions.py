@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.engine.loaders import prepared
+from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.engine.shard_loader import check_shareable
 from lanczosnet.training.predict import scaling_of
 from lanczosnet.training.serialization import TrainedModel
@@ -75,7 +77,7 @@ def _outputs(trained: TrainedModel, data: StoredGraph, processes: Processes) -> 
     network = trained.network.eval()
     weight = next(network.parameters())
     nodes = torch.arange(data.num_nodes)
-    graph: Any = data.clone() if processes.size == 1 else None
+    graph: Any = in_precision_of(network, copy(data)) if processes.size == 1 else None
     if processes.size > 1:
         check_shareable(network)
         graph = shard_of(data, processes, weight.dtype, weight.device)
