@@ -15,6 +15,7 @@ GUIDES = {
         "Change settings": "how-to/settings.md",
         "Training": "training.md",
     },
+    "tune": {"Search for hyperparameters": "how-to/tune.md", "Change settings": "how-to/settings.md"},
     "evaluate": {"Ten minutes": "tutorial/ten-minutes.md", "Training": "training.md"},
     "predict": {"For a chemist": "tutorial/chemist.md", "Training": "training.md"},
     "report": {"Reports": "report.md"},

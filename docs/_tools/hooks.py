@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
@@ -17,6 +18,7 @@ from notebooks import EXAMPLES, NOTEBOOKS, ROOT, notebook
 GALLERY, COMMANDS, DIAGRAMS = (ROOT / "build" / name for name in ("gallery", "commands", "diagrams"))
 OUTSIDE = {"RESULTS.md": "results.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 PUBLIC = re.compile(r"^::: lanczosnet\.([\w.]+)$", re.MULTILINE)
+FORMULA = re.compile(r"^```math\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FLOWCHART = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 # What a browser loads by itself from another server. A link that a reader follows is none of that.
@@ -66,9 +68,15 @@ def _card(page: Path) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     folder = posixpath.dirname(page.file.src_uri)
     markdown = PUBLIC.sub(lambda match: reference(match[1]), markdown)
+    # Browsers draw MathML without a script, and GitHub draws the block that it is made of.
+    markdown = FORMULA.sub(lambda match: _formula(match[1]), markdown)
     numbers = count()
     markdown = FLOWCHART.sub(lambda match: _picture(page.file.name, next(numbers), match[1], folder), markdown)
     return LINK.sub(lambda match: _within_site(match, folder), markdown)
+
+
+def _formula(text: str) -> str:
+    return f'<div class="formula">{convert(text.strip(), display="block")}</div>'
 
 
 def _picture(name: str, number: int, flowchart: str, folder: str) -> str:
@@ -105,13 +113,24 @@ def public_names(init: Path) -> dict[str, str]:
     """Each name of `__all__`, and where it is defined."""
     tree = ast.parse(init.read_text(encoding="utf-8"))
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    homes = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    here = ".".join(init.relative_to(ROOT / "src").parent.parts)
+    homes = {name: f"{here}.{name}" for node in tree.body for name in _defined(node)}
+    homes |= {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
     assignments = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     names = sorted(ast.literal_eval(assignments["__all__"]), key=str.lower)
-    homes["__version__"] = "lanczosnet.__version__"
     if missing := [name for name in names if name not in homes]:
         raise PluginError(f"{init}: it is not known where {', '.join(missing)} is defined")
     return {name: homes[name] for name in names}
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """The names of a function, a class or an assignment, which may stand below an `if` or a `try`."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.If | ast.Try):
+        return [name for inner in node.body for name in _defined(inner)]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig, **_: Any) -> str:

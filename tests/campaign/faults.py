@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from campaign.kills import LONGEST, left_in, placed, went_on
-from campaign.materials import LONG, table, train
+from campaign.materials import BOTH, LONG, table, train
 from campaign.pool import Case
 from campaign.sandbox import Limits, Ran, Victim, run
 from campaign.verdicts import EXITS, NO_MEMORY, Failure
@@ -37,7 +37,7 @@ class Job:
 _TRAIN = train("mols.csv", "run", "--checkpoint-seconds", "0", epochs=10)
 _NODES = train("nodes.csv", "run", "--checkpoint-seconds", "0", epochs=LONG)
 _PREDICT = ("predict", "molmodel", "more.csv", "--out", "out.csv")
-_CACHE = ("data", "info", "mols.csv")
+_CACHE = ("data", "info", "mols.csv", *BOTH)
 _EMBED = ("embed", "nodes.csv", "--out", "out.csv")
 _TABLE = table("--out", "fresh", "--format", "csv")
 

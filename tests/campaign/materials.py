@@ -15,6 +15,7 @@ import numpy as np
 from campaign.sandbox import Limits, Ran, Victim, run
 
 SMALL = ("--set", "hidden_channels=4", "--set", "num_layers=1", "--set", "num_steps=4", "--device", "cpu")
+BOTH = ("--data-set", "targets=['logS', 'weight']")  # of mols.csv
 LONG = 60  # epochs: enough to be interrupted
 QM8_TARGETS = [f"{quantity}-{method}" for method in ("CC2", "PBE0", "CAM") for quantity in ("E1", "E2", "f1", "f2")]
 QM8_SOURCE = "3e70e56805edb2f0796b64f96af9b53dd8cca408d775612d47123f7d2da7d61d"
@@ -26,7 +27,8 @@ class MaterialError(RuntimeError):
 
 
 def train(source: str, out: str, *more: str, epochs: int = 2) -> tuple[str, ...]:
-    return ("train", source, "--out", out, *SMALL, "--set", f"epochs={epochs}", *more)
+    targets = BOTH if source == "mols.csv" and "--data-set" not in more else ()
+    return ("train", source, "--out", out, *SMALL, "--set", f"epochs={epochs}", *targets, *more)
 
 
 def make(folder: Path) -> None:
@@ -39,7 +41,7 @@ def make(folder: Path) -> None:
     done(train("points.csv", "pointmodel", "--data-set", "k=3"), folder)
     for source, out in (("mols.csv", "stopped"), ("nodes.csv", "stoppednodes")):
         interrupt(train(source, out, "--checkpoint-seconds", "0", epochs=LONG), folder, folder / out)
-    (packed,) = (folder / "data" / "molecules").glob("mols-*.safetensors")
+    packed, *_ = sorted((folder / "data" / "molecules").glob("mols-*.safetensors"))
     shutil.copy(packed, folder / "packed.safetensors")
     _write_qm8(folder)
     done(table("--out", "store"), folder)
@@ -185,7 +187,7 @@ def _write_qm8(folder: Path) -> None:
     """A cache that says that it was made from QM8, of other molecules; the paper's input is no other's."""
     molecules = folder / "data" / "molecules"
     before = set(molecules.glob("mols-*.safetensors"))
-    done(("data", "info", "mols.csv", "--data-set", "featurizer=paper"), folder)
+    done(("data", "info", "mols.csv", *BOTH, "--data-set", "featurizer=paper"), folder)
     (packed,) = set(molecules.glob("mols-*.safetensors")) - before
     arrays, header = read_packed(packed.read_bytes())
     packed.unlink()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from campaign import forged_objects, forgeries, mutants
 from campaign.hostile_files import Reading, Target, rows_stay
-from campaign.materials import LONG, table, train
+from campaign.materials import BOTH, LONG, table, train
 from campaign.mutants import Mutant, Strategy
 from campaign.verdicts import finite, refused, same, same_or_said
 
@@ -242,7 +242,7 @@ TARGETS = (
         (
             _unread(train("mols.csv", "run", "--data-set", "targets=logS"), WEIGHTS),
             _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json")),
-            _unread(("data", "info", "mols.csv", "--json")),
+            _unread(("data", "info", "mols.csv", *BOTH, "--json")),
         ),
         share=3,
     ),

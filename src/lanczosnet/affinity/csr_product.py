@@ -8,14 +8,18 @@ from torch import Tensor
 from lanczosnet.backends import operation
 from lanczosnet.backends.segments import row_pointers
 
+HALVES = (torch.float16, torch.bfloat16)
+
 
 @operation
 def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     """A CSR matrix times `[column]` or `[column, channel]`.
 
     PyTorch's product is non-deterministic on a GPU even under `torch.use_deterministic_algorithms`; other
-    implementations take its place there.
+    implementations take its place there. Half precision, which it does not know on a CPU, is added up in single.
     """
+    if matrix.dtype in HALVES and signal.dtype == matrix.dtype:
+        return (matrix.float() @ signal.float()).to(signal.dtype)
     return matrix @ signal
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from lanczosnet.affinity.csr_product import csr_product, entry_product
+from lanczosnet.affinity.csr_product import HALVES, csr_product, entry_product
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.segments import row_pointers
@@ -127,6 +127,8 @@ class SparseOperator(Operator):
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         if self.values.numel() == 0:
             return torch.zeros_like(self.values)
+        if self.values.dtype in HALVES:
+            return self.to(torch.float32).sampled_product(left.float(), right.float()).to(self.values.dtype)
         # beta = 0: only the pattern of the first argument is used.
         return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
 

@@ -101,13 +101,13 @@ def _tables_of(source: Path) -> "Iterator[ShownTable]":
 
 
 def _shown(name: str, recipe: str, lines: list[dict[str, Any]], source: str) -> "ShownTable":
-    from lanczosnet.cli.selection import spec_of
+    from lanczosnet.cli.selection import OF_SEVERAL_SPLITS, spec_of
     from lanczosnet.experiments.tables.qm8_tables import curve_names
     from lanczosnet.report import Table
     from lanczosnet.report.table_report import ShownTable
 
     spec = spec_of(name, recipe)
-    names = {} if name == "citation" else curve_names(name)
+    names = {} if name in OF_SEVERAL_SPLITS else curve_names(name)
     traces = {place.row: names[place.where["model"], place.where["label"]] for place in spec.places} if names else {}
     with_curves = [line for line in spec.used(lines) if line.get("curves")]
     return ShownTable(Table.from_records(spec.filled(lines)), source, with_curves if names else (), names, traces)

@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from lanczosnet.experiments.tables.spec import TableSpec
 
 # The options that a table alone has.
-TABLES = {"citation": ("protocol", "datasets", "splits"), "qm8": ("molecules", "variants"), "ablation": ("molecules",)}
+TABLES = {
+    "citation": ("protocol", "datasets", "splits"),
+    "qm8": ("molecules", "variants"),
+    "ablation": ("molecules",),
+    "nodes": ("datasets", "tuned"),
+}
 LISTS = ("datasets", "splits", "variants")
+OF_SEVERAL_SPLITS = ("citation", "nodes")  # whose seeds begin with 0
 
 
 @dataclass(frozen=True)
@@ -63,14 +69,15 @@ class Selection:
     def store_name(self) -> str:
         protocol = self.own.get("protocol", "paper")
         kind = "" if protocol == "paper" else f"{protocol}-"
-        return f"{self.table}-{kind}{self.recipe or 'paper'}"
+        return f"{self.table}-{kind}{self.recipe or default_recipe(self.table)}"
 
     def grid(self, precision: str) -> "Grid":
-        from lanczosnet.experiments.tables import ablation_grid, citation_grid, qm8_grid
+        from lanczosnet.experiments.tables import ablation_grid, citation_grid, nodes_grid, qm8_grid
 
-        make = {"citation": citation_grid, "qm8": qm8_grid, "ablation": ablation_grid}[self.table]
-        grid: Grid = make(  # type: ignore[operator]
-            recipe=self.recipe or "paper", models=self.models, seeds=self.seeds, settings=self.settings, **self.own
+        grids = {"citation": citation_grid, "qm8": qm8_grid, "ablation": ablation_grid, "nodes": nodes_grid}
+        recipe = self.recipe or default_recipe(self.table)
+        grid: Grid = grids[self.table](  # type: ignore[operator]
+            recipe=recipe, models=self.models, seeds=self.seeds, settings=self.settings, **self.own
         )
         _check_options(self.options, {cell.model for cell in grid.cells})
         return grid.with_options(self.options, self.data_options, precision)
@@ -84,6 +91,8 @@ class Selection:
         from lanczosnet.experiments.store import select
         from lanczosnet.experiments.tables.citation_table import DATASETS, places_of, split_name
 
+        if self.table == "nodes":
+            return self._pick_nodes(lines)
         datasets, splits, protocol = (self.own.get(option) for option in ("datasets", "splits", "protocol"))
         found = select(
             lines,
@@ -96,6 +105,22 @@ class Selection:
         )
         return [line for line in found if splits is None or split_name(line["split"], line["fraction"]) in splits]
 
+    def _pick_nodes(self, lines: "list[Line]") -> "list[Line]":
+        from lanczosnet.experiments.grid import chosen
+        from lanczosnet.experiments.hyperparameters.node_rows import NODE_NETWORKS
+        from lanczosnet.experiments.store import select
+        from lanczosnet.experiments.tables.nodes_table import DATASETS, TUNED, label_of
+
+        datasets, networks = self.own.get("datasets"), chosen(self.models, NODE_NETWORKS, "network")
+        return select(
+            lines,
+            table=[self.table],
+            recipe=self.recipe and [self.recipe],
+            label=[label_of(network, kind) for network in networks for kind in ("", TUNED)],
+            seed=self.seeds,
+            dataset=datasets and chosen(datasets, DATASETS, "data set"),
+        )
+
     def check_that_it_only_picks(self) -> None:
         """With lines that are there already, what would change runs is a mistake."""
         changes = {
@@ -104,6 +129,7 @@ class Selection:
             "--data-set": self.data_options,
             "--molecules": self.own.get("molecules"),
             "--variants": self.own.get("variants"),
+            "--tuned": self.own.get("tuned"),
         }
         for option, value in changes.items():
             if value:
@@ -112,11 +138,17 @@ class Selection:
             check_name(self.recipe)
 
 
+def default_recipe(table: str) -> str:
+    """That of the paper, in its own tables."""
+    return "modern" if table == "nodes" else "paper"
+
+
 def spec_of(table: str, recipe: str) -> "TableSpec":
     """A table without its numbers."""
-    from lanczosnet.experiments.tables import ablation_spec, citation_spec, qm8_spec
+    from lanczosnet.experiments.tables import ablation_spec, citation_spec, nodes_spec, qm8_spec
 
-    return {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec}[table](recipe)
+    specs = {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec, "nodes": nodes_spec}
+    return specs[table](recipe)
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:
@@ -149,7 +181,7 @@ def _seeds(table: str, text: str | None) -> list[int] | None:
         raise typer.BadParameter(f"{text!r} is neither a number of seeds nor seeds with commas", param_hint="--seeds")
     if "," in text:
         return numbers
-    known = range(numbers[0]) if table == "citation" else SEEDS
+    known = range(numbers[0]) if table in OF_SEVERAL_SPLITS else SEEDS
     if numbers[0] > len(known):
         raise typer.BadParameter(f"QM8 has {len(SEEDS)} seeds: write others with commas", param_hint="--seeds")
     return list(known[: numbers[0]])

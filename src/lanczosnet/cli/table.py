@@ -19,8 +19,8 @@ LINES = "lines"
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="citation (Table 1), qm8 (Table 2) or ablation (Table 3).")],
-    recipe: Annotated[str | None, typer.Option(help="paper, the default, or modern.")] = None,
+    name: Annotated[str, typer.Argument(help="citation (Table 1), qm8 (Table 2), ablation (Table 3), or nodes.")],
+    recipe: Annotated[str | None, typer.Option(help="paper, the default but of nodes, or modern.")] = None,
     models: Annotated[str | None, typer.Option(metavar="A,B", help="Some of the networks.")] = None,
     seeds: Annotated[
         str | None, typer.Option(metavar="N or A,B", help="So many seeds, or these; `7,` is the seed 7.")
@@ -28,11 +28,14 @@ def table(
     protocol: Annotated[
         str | None, typer.Option(help="citation: paper (public and uniform splits), stratified or balanced.")
     ] = None,
-    datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation: of cora, citeseer, pubmed.")] = None,
+    datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation, nodes: some of the data sets.")] = None,
     splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
     variants: Annotated[
         str | None, typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter.")
+    ] = None,
+    tuned: Annotated[
+        Path | None, typer.Option(help="nodes: also with what `tune` left in FOLDER/DATA SET/best-NETWORK.toml.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Other than the recipe's.")] = None,
     settings: Annotated[
@@ -79,7 +82,7 @@ def table(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Regenerate a table of the paper, with the published number beside each cell.
+    """Regenerate a table of the paper, or our own of node classification, with the published number beside each cell.
 
     A command that was stopped or killed goes on when it is given again: a finished run is never repeated. Any number
     of such commands may share a store, on one machine or on many.
@@ -103,6 +106,8 @@ def table(
     lanczosnet table qm8 --from results/qm8-paper --figure curves.png
 
     lanczosnet table ablation --until-decided --device cuda
+
+    lanczosnet table nodes --datasets chameleon-filtered --seeds 3
     """
     selection = Selection.read(
         name,
@@ -118,10 +123,11 @@ def table(
         splits=splits,
         molecules=molecules,
         variants=variants,
+        tuned=tuned,
     )
     _check_form(form)
-    if name == "citation" and (figure or save_best):
-        raise typer.BadParameter("the runs of the table citation keep neither learning curves nor models")
+    if name in ("citation", "nodes") and (figure or save_best):
+        raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
     if halved and not save_best:
         raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
     if sources:
@@ -230,15 +236,19 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
-    _print(selection, lines_of(grid, path), form, as_json)
+    lines = lines_of(grid, path)
+    _print(selection, lines, form, as_json)
     now = status(grid, store)
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
     if not is_whole:
         typer.echo("a worker died: give the command again for what it left", err=True)
+    if now.cells_to_come:
+        typer.echo(f"{now.cells_to_come} cells are missing: give the command again", err=True)
     if now.failed:
-        typer.echo(f"{now.failed} runs failed: see the lines with an error; --retry-failed runs them again", err=True)
-    if now.failed or not is_whole:
+        first = next(line["error"] for line in lines if "error" in line)
+        typer.echo(f"{now.failed} runs failed, one with: {first[:300]}; --retry-failed runs them again", err=True)
+    if now.failed or now.cells_to_come or not is_whole:
         raise typer.Exit(1)
 
 

@@ -53,6 +53,7 @@ class Cell:
     split_seed: int | None = None  # where all runs share one split; else every run's split has its own seed
     precision: str = PRECISION
     features: str = FEATURES
+    public_splits: int = 0  # where there are several: every seed has the one of its number
 
     @property
     def name(self) -> str:
@@ -87,8 +88,13 @@ class Cell:
             "recipe": self.recipe,
             "settings": dict(self.settings),
             "precision": self.precision,
-            **({"features": self.features} if self.features != FEATURES else {}),
+            **self._additions(),
         }
+
+    def _additions(self) -> dict[str, Any]:
+        """What cells of the paper's tables lack, and their keys with it."""
+        features = {"features": self.features} if self.features != FEATURES else {}
+        return features | ({"public_splits": self.public_splits} if self.public_splits else {})
 
     def _identity(self) -> dict[str, Any]:
         """What is as by default is left out, so that a setting which a later version adds changes no key."""
@@ -104,7 +110,7 @@ class Cell:
             "settings": {name: value for name, value in self.settings.items() if value != plain.get(name)},
             **({"split_rule": rule} if rule else {}),
             **({"precision": self.precision} if self.precision != PRECISION else {}),
-            **({"features": self.features} if self.features != FEATURES else {}),
+            **self._additions(),
         }
 
 
@@ -132,6 +138,7 @@ class Run:
             split_seed=cell.seed_of_split(self.seed) or 0,
             seed=self.seed,
             features=cell.features,
+            number=self.seed % cell.public_splits if cell.public_splits else None,
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lanczosnet.experiments.grid import FEATURES, Cell, Run
+from lanczosnet.experiments.grid import Cell, Run
 from lanczosnet.experiments.runner import RunOptions, results
 from lanczosnet.experiments.store import Line, Store
 from lanczosnet.training.engine.devices import fabric_for, hardware
@@ -34,7 +34,8 @@ def run_of(line: Line) -> Run:
 def _cell_of(line: Line, split_seed: int | None) -> Cell:
     names = ("table", "dataset", "split", "fraction", "model", "options", "recipe", "settings")
     fields = {name: line[name] for name in (*names, "label", "data_options", "precision")}
-    return Cell(**fields, split_seed=split_seed, features=line.get("features", FEATURES))
+    added = {name: line[name] for name in ("features", "public_splits") if name in line}
+    return Cell(**fields, **added, split_seed=split_seed)
 
 
 def comparable(lines: Sequence[Line], device: str) -> list[Line]:

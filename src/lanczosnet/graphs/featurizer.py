@@ -12,6 +12,8 @@ import numpy as np
 
 PAPER_BONDS = ("single", "double", "triple", "aromatic", "conjugated", "in-ring")
 BONDS = ("single", "double", "triple", "aromatic", "other", "conjugated", "in-ring", "E", "Z")
+# Those that the convolutions tell apart; all others count at their atoms, which costs nothing.
+OPERATORS = ("double", "triple", "aromatic", "in-ring")
 MASS_SCALE = 0.01  # brings masses to the order of the other numbers
 
 # The first four rows of the periodic table and iodine, and what organic chemistry has of all else.
@@ -32,7 +34,8 @@ class Featurizer:
     """How SMILES become graphs.
 
     `atoms` names the categories of an atom; without any, the atomic number is the only input, as in the paper. `bonds`
-    names the types. `version` says which program first computed features in this way.
+    names the types of bonds, whose numbers at an atom are features of it, and `operators` those with an operator each.
+    `version` says which program first computed features in this way.
     """
 
     name: str
@@ -41,24 +44,26 @@ class Featurizer:
     largest_fragment: bool = False  # of a salt or a mixture
     atoms: Mapping[str, tuple[int, ...] | tuple[str, ...]] = field(default_factory=dict)
     bonds: tuple[str, ...] = BONDS
+    operators: tuple[str, ...] = OPERATORS
 
     def described(self) -> dict[str, Any]:
         """As JSON holds it."""
         atoms = {name: list(known) for name, known in self.atoms.items()}
-        return asdict(self) | {"atoms": atoms, "bonds": list(self.bonds)}
+        return asdict(self) | {"atoms": atoms, "bonds": list(self.bonds), "operators": list(self.operators)}
 
     @property
     def num_features(self) -> int:
-        """Of an atom: every category and its slot for the unknown, and the mass."""
-        return sum(len(known) + 1 for known in self.atoms.values()) + 1
+        """Of an atom: every category and its slot for the unknown, the mass, and its bonds of every type."""
+        return sum(len(known) + 1 for known in self.atoms.values()) + 1 + len(self.bonds)
 
-    def features(self, codes: np.ndarray, mass: np.ndarray) -> np.ndarray:
-        """`[atom, feature]` from what `lanczosnet.graphs.smiles` reads: one-hot categories, and the mass."""
+    def features(self, codes: np.ndarray, mass: np.ndarray, bonds: np.ndarray) -> np.ndarray:
+        """`[atom, feature]` from one-hot categories, the mass, and the number of bonds of every type."""
         sizes = [len(known) + 1 for known in self.atoms.values()]
         first = np.cumsum([0, *sizes[:-1]])
         features = np.zeros((len(codes), self.num_features), dtype=np.float32)
         features[np.arange(len(codes))[:, None], codes + first] = 1.0
-        features[:, -1] = mass * MASS_SCALE
+        features[:, sum(sizes)] = mass * MASS_SCALE
+        features[:, sum(sizes) + 1 :] = bonds
         return features
 
     def unknown(self, codes: np.ndarray) -> dict[str, int]:
@@ -67,7 +72,7 @@ class Featurizer:
         return {name: count for name, count in counts.items() if count}
 
 
-PAPER = Featurizer("paper", explicit_hydrogens=True, bonds=PAPER_BONDS)
+PAPER = Featurizer("paper", explicit_hydrogens=True, bonds=PAPER_BONDS, operators=PAPER_BONDS)
 MOLECULE = Featurizer("molecule", atoms=ATOMS)
 FEATURIZERS = {"molecule": MOLECULE, "paper": PAPER}
 
@@ -75,4 +80,5 @@ FEATURIZERS = {"molecule": MOLECULE, "paper": PAPER}
 def featurizer_from(record: Mapping[str, Any]) -> Featurizer:
     """What `described` says; JSON knows lists alone."""
     atoms = {name: tuple(known) for name, known in record["atoms"].items()}
-    return Featurizer(**dict(record) | {"atoms": atoms, "bonds": tuple(record["bonds"])})
+    bonds = {key: tuple(record[key]) for key in ("bonds", "operators")}
+    return Featurizer(**dict(record) | {"atoms": atoms} | bonds)

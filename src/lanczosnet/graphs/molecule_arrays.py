@@ -53,9 +53,10 @@ def joined(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 def molecule_graphs(arrays: Arrays, featurizer: Featurizer, *, name: str = "molecules") -> PackedGraphs:
     """The graphs alone: `x`, `edge_attr`, and for the paper's features `edge_weight`."""
     kinds = arrays["types"][:, None] >> np.arange(len(featurizer.bonds), dtype=arrays["types"].dtype) & 1
-    edge = {"edge_attr": torch.from_numpy(kinds.astype(np.float32))}
+    operators = [featurizer.bonds.index(kind) for kind in featurizer.operators]
+    edge = {"edge_attr": torch.from_numpy(kinds[:, operators].astype(np.float32))}
     if featurizer.atoms:
-        x = torch.from_numpy(featurizer.features(arrays["codes"], arrays["mass"]))
+        x = torch.from_numpy(featurizer.features(arrays["codes"], arrays["mass"], _bonds_of_atoms(arrays, kinds)))
     else:
         x = torch.from_numpy(arrays["atoms"]).long()
         edge["edge_weight"] = edge["edge_attr"].sum(dim=1)  # the paper's simple graph
@@ -68,6 +69,14 @@ def molecule_graphs(arrays: Arrays, featurizer: Featurizer, *, name: str = "mole
         edge=edge,
         graph={},
     )
+
+
+def _bonds_of_atoms(arrays: Arrays, kinds: np.ndarray) -> np.ndarray:
+    """How many bonds of every type an atom has, `[atom, type]`."""
+    first = np.repeat(arrays["atom_ptr"][:-1], np.diff(arrays["bond_ptr"]))
+    atom = arrays["bonds"][:, 0] + first
+    counts = [np.bincount(atom, weights=kind, minlength=len(arrays["atoms"])) for kind in kinds.T]
+    return np.stack(counts, axis=1).astype(np.float32)
 
 
 def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> PackedGraphs:
@@ -84,7 +93,7 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
             "task": origin.task,
             "classes": origin.classes,
             "atom_types": origin.atom_types,
-            "edge_types": featurizer.bonds,
+            "edge_types": featurizer.operators,
             "featurizer": featurizer,
             "unknown": dict(origin.unknown),
             "skipped": tuple(Skipped(*row) for row in origin.skipped),

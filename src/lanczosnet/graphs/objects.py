@@ -3,7 +3,6 @@
 import re
 import zipfile
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch_geometric.data.data import BaseData, DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
 from lanczosnet.graphs.archives import check_decompressed
+from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.object_laws import LawError, lawful
 from lanczosnet.graphs.packed import PackedGraphs, pack
@@ -25,7 +25,8 @@ ADMITTED = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
 def data_objects(source: str | Path | Data | Sequence[Data]) -> Data | PackedGraphs:
     """Packed graphs from `Data` objects: a list, a `.pt` file that holds one or a list, or a folder of such files.
 
-    One `Data` that is no list, with a `y` for each of its nodes, is one graph and comes as it is.
+    One `Data` that is no list, with a `y` for each of its nodes, is one graph. Its edges become undirected and its
+    weights positive (`with_usable_edges`); all else comes as it is.
 
     Files are read in the order of their names, numbers by value, and with `weights_only`: a file that would run code is
     refused.
@@ -53,7 +54,7 @@ def _one_or_packed(graphs: list[Data], name: str) -> Data | PackedGraphs:
     (data,) = graphs
     if data.y is None or data.y.dim() == 0 or len(data.y) != data.num_nodes or data.num_nodes == 1:
         return pack(graphs, name=name)
-    data = copy(data)
+    data = with_usable_edges(data)
     data.name = data.get("name") or name
     return data
 

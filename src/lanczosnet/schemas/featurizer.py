@@ -17,8 +17,13 @@ class FeaturizerRecord(Record, frozen=True, kw_only=True):
     atoms: dict[AtomCategory, Annotated[tuple[int | str, ...], Meta(min_length=1, max_length=255)]]
     bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
 
+    operators: tuple[Name, ...]
+
     def __post_init__(self) -> None:
         check_distinct("bonds", self.bonds)
+        check_distinct("operators", self.operators)
+        if not set(self.operators) <= set(self.bonds):
+            raise ValueError("operators must be some of bonds")
         for required in ("single", "conjugated", "in-ring"):
             if required not in self.bonds:
                 raise ValueError(f"bonds must have {required}")

@@ -54,6 +54,7 @@ class AnyLine(Record, frozen=True, kw_only=True):
     settings: dict[str, Scalar]
     precision: Name
     features: Name = "none"  # how they were scaled
+    public_splits: Count = 0  # where every seed has one of several
     split_hash: Digest
     split_seed: Count | None
     seed: Count

@@ -99,7 +99,8 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What was chosen for the data, in words."""
-        of_data = list(self.data.about.get("notes", ())) if isinstance(self.data, PackedGraphs) else []
+        about: Any = self.data.about if isinstance(self.data, PackedGraphs) else self.data
+        of_data = list(about.get("notes") or ())
         scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
         return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
 

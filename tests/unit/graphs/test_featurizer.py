@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.featurizer import ATOMS, BONDS, MOLECULE, PAPER, featurizer_from
+from lanczosnet.graphs.featurizer import ATOMS, BONDS, MOLECULE, OPERATORS, PAPER, featurizer_from
 from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
 from lanczosnet.graphs.smiles import Molecule, read_smiles
 
@@ -74,12 +74,21 @@ def test_hydrogens_are_implicit_unless_they_are_asked_for(write_csv):
     assert (implicit.featurizer.explicit_hydrogens, explicit.featurizer.explicit_hydrogens) == (False, True)
 
 
-def test_features_are_one_per_category_and_the_mass():
-    found = molecule("CO")
-    features = MOLECULE.features(found.codes, found.mass)
-    assert features.shape == (2, MOLECULE.num_features)
-    assert features[:, :-1].sum(1).tolist() == [len(ATOMS)] * 2
-    assert np.allclose(features[:, -1], [0.12011, 0.15999])
+def test_features_are_one_per_category_the_mass_and_the_bonds(write_csv):
+    (graph,) = load(write_csv("C=CO"))
+    features = graph.x.numpy()
+    categories = MOLECULE.num_features - 1 - len(BONDS)
+    assert features.shape == (3, MOLECULE.num_features)
+    assert features[:, :categories].sum(1).tolist() == [len(ATOMS)] * 3
+    assert np.allclose(features[:, categories], [0.12011, 0.12011, 0.15999])
+    counts = dict(zip(BONDS, features[:, categories + 1 :].T.tolist(), strict=True))
+    assert (counts["single"], counts["double"], counts["in-ring"]) == ([0, 1, 1], [1, 1, 0], [0, 0, 0])
+
+
+def test_few_types_of_bonds_are_operators(write_csv):
+    graphs = load(write_csv("c1ccccc1C"))
+    assert graphs.edge_types == OPERATORS == ("double", "triple", "aromatic", "in-ring")
+    assert graphs.edge["edge_attr"].sum(0).tolist() == [0, 0, 12, 12]
 
 
 def test_unknown_categories_have_a_place_of_their_own_and_are_counted(write_csv):

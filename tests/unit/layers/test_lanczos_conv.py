@@ -277,3 +277,18 @@ def test_a_typed_edge_of_weight_zero_is_none() -> None:
     layer = LanczosConv(3, 2, num_edge_types=2)
     weighted = layer(x, edges, (~gone).float(), edge_type=kind)
     torch.testing.assert_close(weighted, layer(x, edges[:, ~gone], edge_type=kind[~gone]))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_computes_also_where_pytorch_has_no_sparse_product_for_it(dtype):
+    edges = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
+    layer, x = LanczosConv(3, 4, num_steps=3), torch.randn(4, 3)
+    exact = layer(x, edges).detach()
+    half = x.to(dtype).requires_grad_()
+    output = layer.to(dtype)(half, edges)
+    assert output.dtype == dtype
+    torch.testing.assert_close(output.float(), exact, rtol=0.05, atol=0.05)
+    output.sum().backward()
+    assert half.grad.isfinite().all()
+    S = normalized(adjacency(edges, num_nodes=4)).to(dtype)
+    assert S.sampled_product(half.detach(), half.detach()).dtype == dtype

@@ -216,7 +216,7 @@ import torch, lanczosnet
 from torch_geometric.data import Data
 model = lanczosnet.load_model(sys.argv[1])
 edge = torch.tensor([[0, 1], [1, 0]])
-data = Data(x=torch.zeros(2, 76), edge_index=edge, edge_attr=torch.eye(9)[[1, 1]], edge_weight=torch.ones(2))
+data = Data(x=torch.zeros(2, 85), edge_index=edge, edge_attr=torch.eye(4)[[1, 1]], edge_weight=torch.ones(2))
 print(model.predict(data).values.shape)
 print("lightning" in sys.modules)
 try:

@@ -1,0 +1,95 @@
+"""Directed and signed graphs, and numbers on edges."""
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from lanczosnet import load_model
+from lanczosnet.graphs import DataError, load
+from lanczosnet.graphs.edges import with_usable_edges
+from lanczosnet.graphs.objects import data_objects
+from lanczosnet.training import JobSpec, TrainingError, run
+from lanczosnet.training.job import job_of
+
+WEIGHTS = torch.tensor([2.0, -3.0] * 15)
+
+
+def ring(**edges) -> Data:
+    """Thirty nodes, each pointing to the next; its class is whether its number is even."""
+    node = torch.arange(30)
+    index = torch.stack([node, (node + 1) % 30])
+    x = torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+    return Data(x=x, edge_index=index, y=node % 2, name="ring", **edges)
+
+
+def both_ways(**edges) -> Data:
+    data = ring()
+    return Data(x=data.x, edge_index=torch.cat([data.edge_index, data.edge_index.flip(0)], 1), y=data.y, **edges)
+
+
+def weights(data: Data) -> dict:
+    pairs = zip(data.edge_index.T.tolist(), data.edge_weight.tolist(), strict=True)
+    return {tuple(edge): weight for edge, weight in pairs}
+
+
+def test_a_graph_that_is_fine_stays_as_it_is():
+    data = both_ways(edge_weight=torch.ones(60))
+    assert "notes" not in with_usable_edges(data)
+    assert with_usable_edges(data).edge_index is data.edge_index
+
+
+def test_directed_edges_get_their_reverse_and_it_is_said():
+    data = ring()
+    found = with_usable_edges(data)
+    assert found.is_undirected()
+    assert found.num_edges == 60
+    assert found.notes == ["30 directed edges have no reverse, which was added"]
+    assert data.num_edges == 30  # the caller's own object
+
+
+def test_weights_of_both_directions_are_averaged():
+    found = with_usable_edges(both_ways(edge_weight=torch.cat([torch.full((30,), 1.0), torch.full((30,), 3.0)])))
+    assert set(weights(found).values()) == {2.0}
+    assert "averaged" in found.notes[0]
+
+
+def test_the_sign_of_a_weight_becomes_an_edge_type():
+    found = with_usable_edges(ring(edge_weight=WEIGHTS))
+    assert weights(found)[0, 1] == weights(found)[1, 0] == 2.0
+    assert weights(found)[1, 2] == weights(found)[2, 1] == 3.0
+    assert torch.equal(found.edge_attr[:, 1] == 1, found.edge_weight == 3.0)
+    assert "15 edges have a negative weight" in found.notes[0]
+
+
+def test_one_number_per_edge_is_its_weight():
+    found = with_usable_edges(ring(edge_attr=torch.linspace(1, 2, 30).view(-1, 1)))
+    assert "edge_attr" not in found
+    assert weights(found)[29, 0] == 2.0
+
+
+def test_types_of_directed_edges_are_refused():
+    with pytest.raises(DataError, match="types and are directed"):
+        with_usable_edges(ring(edge_type=torch.zeros(30, dtype=torch.long)))
+
+
+def test_a_sign_beside_types_is_refused():
+    with pytest.raises(DataError, match="have types of their own"):
+        with_usable_edges(ring(edge_weight=WEIGHTS, edge_attr=torch.ones(30, 2)))
+
+
+def test_several_real_numbers_per_edge_are_refused():
+    data = data_objects(ring(edge_attr=torch.rand(30, 3)))
+    with pytest.raises(TrainingError, match=r"edge_attr of ring \(60, 3\) holds other numbers than 0 and 1"):
+        job_of(JobSpec("ring", split="5-per-class"), data)
+
+
+@pytest.mark.parametrize("model", ["lanczosnet", "adalanczosnet", "gcn"])
+def test_a_directed_signed_graph_is_trained_on(model, tmp_path):
+    torch.save(ring(edge_weight=WEIGHTS), tmp_path / "ring.pt")
+    settings = {"epochs": 2, "hidden_channels": 8, "block": "residual"}
+    job = job_of(JobSpec("ring.pt", model, settings=settings, split="5-per-class"), load(str(tmp_path / "ring.pt")))
+    assert job.architecture.options["num_edge_types"] == 2
+    assert "30 directed edges" in job.notes[1]
+    assert run(job, tmp_path / "model").epochs == 2
+    predicted = load_model(tmp_path / "model").predict(ring(edge_weight=WEIGHTS))  # as it came
+    assert predicted.values.equal(load_model(tmp_path / "model").predict(job.data).values)
