@@ -15,6 +15,15 @@ from functools import cache, partial
 from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 1.0  # at a parent
+NO_MEMORY = (
+    "allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "Unable to allocate",
+    "bad allocation",
+    "malloc of size",
+    "create a primitive",
+)
 
 
 def num_cores() -> int:
@@ -30,6 +39,11 @@ def process_exists(process: int) -> bool:
     except (PermissionError, OverflowError):
         return True
     return True
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether this is what a library raises where it gets no memory; they have no class in common."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
 
 
 @contextmanager

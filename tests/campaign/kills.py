@@ -166,7 +166,11 @@ def left_in(folder: Path) -> dict[str, str]:
     files = [path for path in folder.rglob("*") if _counts(path, folder)]
     named = sorted((_plain(str(path.relative_to(folder))), path) for path in files)
     lines = [path for name, path in named if name == "fresh/#.jsonl"]  # of all workers of a table together
-    left = {name: _content(path) for name, path in named if path not in lines}
+    held: dict[str, list[str]] = {}
+    for name, path in named:
+        if path not in lines:
+            held.setdefault(name, []).append(_content(path))
+    left = {name: "\n".join(sorted(contents)) for name, contents in held.items()}
     return left | (
         {"fresh/#.jsonl": "\n".join(sorted(filter(None, "\n".join(map(_content, lines)).split("\n"))))} if lines else {}
     )

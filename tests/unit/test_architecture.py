@@ -53,6 +53,7 @@ MAY_IMPORT = {
         "affinity",
         "backends",
         "files",
+        "processes",
         "schemas",
     },
 }

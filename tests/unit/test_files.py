@@ -111,7 +111,7 @@ def test_standard_output_is_written_where_it_stands(tmp_path, capfd):
 
 
 def test_a_full_disk_is_told_with_the_file_and_the_remedy(tmp_path):
-    with pytest.raises(OSError, match=r"file could not be written \(no space .*Free some space"), full(tmp_path):
+    with pytest.raises(OSError, match=r"file cannot be written \(no space .*: free some space"), full(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 

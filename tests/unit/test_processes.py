@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from unittest.mock import Mock
 
 import pytest
 
 from lanczosnet.cli.stopping import STOP, stoppable
-from lanczosnet.processes import called_for, interrupts_ignored
+from lanczosnet.graphs import DataError, load
+from lanczosnet.processes import called_for, interrupts_ignored, is_out_of_memory
 
 CALLED = """
 import pickle, sys, time
@@ -99,3 +101,18 @@ def test_an_error_after_a_signal_is_its_consequence(number, status, monkeypatch,
 def test_without_a_signal_errors_stay_errors():
     with pytest.raises(ImportError), stoppable():
         raise ImportError
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_little_memory_is_told_by_file(error, monkeypatch):
+    monkeypatch.setattr("lanczosnet.graphs.catalogue._loaded", Mock(side_effect=error))
+    with pytest.raises(DataError, match=r"my\.csv: out of memory while it was read\. End other"):
+        load("my.csv")
+    assert is_out_of_memory(error)
+    assert not is_out_of_memory(RuntimeError("no"))

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 the work failed, 2 bad usage, 3 a mistake of the program, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
+import shlex
 import sys
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from lanczosnet.cli import data
 from lanczosnet.cli.demo import demo
 from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
+from lanczosnet.cli.encode import encode
 from lanczosnet.cli.evaluate import evaluate
 from lanczosnet.cli.options import in_options
 from lanczosnet.cli.pages import page_of
@@ -24,6 +26,7 @@ from lanczosnet.cli.stopping import STOP
 from lanczosnet.cli.table import table
 from lanczosnet.cli.train import train
 from lanczosnet.cli.tune import tune
+from lanczosnet.processes import is_out_of_memory
 
 LONGEST = 2000  # letters of a message
 
@@ -35,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, train, tune, evaluate, predict, report, table, spectrum, embed, doctor):
+for verb in (demo, train, tune, evaluate, predict, encode, report, table, spectrum, embed, doctor):
     app.command(epilog=page_of(verb.__name__))(verb)
 app.add_typer(data.app, name="data", epilog=page_of("data"))
 
@@ -83,6 +86,9 @@ def _ended_by(error: Exception) -> tuple[int, str]:
     answer = explained(error) if isinstance(error, ImportError) else error
     if isinstance(answer, ValueError | OSError | MissingExtraError) and str(answer):
         return 1, f"error: {_shortened(in_options(str(answer)))}"
+    if is_out_of_memory(error):
+        command = shlex.join(sys.argv[1:])
+        return 1, f"error: out of memory in `lanczosnet {command}`: end other programs, or give it a part of the data"
     from lanczosnet.cli import faults
 
     return faults.CODE, faults.told(error)

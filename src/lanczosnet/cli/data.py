@@ -1,5 +1,6 @@
 """`lanczosnet data`: list, fetch, convert, verify and describe data sets."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,15 @@ def list_names(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 @app.command()
-def fetch(name: Name, data_dir: DataDir = None, timeout: float = 30.0, tries: int = 3) -> None:
+def fetch(
+    name: Name,
+    data_dir: DataDir = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds of a single read, in which 1,000 bytes a second arrive.")
+    ] = 30,
+    deadline: Annotated[float, typer.Option(help="Seconds of each file as a whole.")] = 3600,
+    tries: Annotated[int, typer.Option(min=1, help="Of each mirror.")] = 3,
+) -> None:
     """Download the files of a data set; those that are here and good stay as they are."""
     from lanczosnet.graphs.catalogue import entry
     from lanczosnet.graphs.download import fetch as fetch_file
@@ -31,7 +40,8 @@ def fetch(name: Name, data_dir: DataDir = None, timeout: float = 30.0, tries: in
 
     files = entry(name).files
     with progress_bar(f"Fetching {name}", sum(file.largest for file in files)) as advance:
-        paths = [fetch_file(f, name, data_dir, timeout=timeout, tries=tries, progress=advance) for f in files]
+        limited = partial(fetch_file, timeout=timeout, deadline=deadline, tries=tries, progress=advance)
+        paths = [limited(file, name, data_dir) for file in files]
     for path in paths:
         typer.echo(path)
     if not files:

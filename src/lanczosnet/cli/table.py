@@ -236,15 +236,19 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
     from lanczosnet.experiments.store import Store
 
     store = Store(path)
-    _print(selection, lines_of(grid, path), form, as_json)
+    lines = lines_of(grid, path)
+    _print(selection, lines, form, as_json)
     now = status(grid, store)
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
     if not is_whole:
         typer.echo("a worker died: give the command again for what it left", err=True)
+    if now.cells_to_come:
+        typer.echo(f"{now.cells_to_come} cells are missing: give the command again", err=True)
     if now.failed:
-        typer.echo(f"{now.failed} runs failed: see the lines with an error; --retry-failed runs them again", err=True)
-    if now.failed or not is_whole:
+        first = next(line["error"] for line in lines if "error" in line)
+        typer.echo(f"{now.failed} runs failed, one with: {first[:300]}; --retry-failed runs them again", err=True)
+    if now.failed or now.cells_to_come or not is_whole:
         raise typer.Exit(1)
 
 

@@ -180,9 +180,9 @@ def _show(found: "list[Found]", folder: Path, as_json: bool) -> None:
             "network": one.network,
             "trials": str(one.trials),
             f"validation {one.metric}": f"{one.value:.4g}",
-            "configuration": str(one.config),
+            "configuration": one.config.name,
         }
         for one in found
     ]
     print_rows(rows, as_json=False)
-    typer.echo(f"all trials: {folder / 'trials.csv'}; the best: lanczosnet train --config {folder / 'best.toml'}")
+    typer.echo(f"all trials and configurations: {folder}; the best: lanczosnet train --config {folder / 'best.toml'}")

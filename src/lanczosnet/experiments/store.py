@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.files import atomic_write, remove_strays, temporary_beside
+from lanczosnet.files import atomic_write, full_disk_explained, remove_strays, temporary_beside
 from lanczosnet.processes import process_exists
 from lanczosnet.schemas.record import FileError
 from lanczosnet.schemas.result_lines import check_line, claim_in
@@ -63,10 +63,8 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl"  # see `_is_over`
             self._own = os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        data = as_text(line).encode()
-        while data:  # a full disk or a signal may cut a write short
-            data = data[os.write(self._own, data) :]
-        os.fsync(self._own)
+        with full_disk_explained(self.folder):
+            _append(self._own, as_text(line).encode())
 
     def tidy(self) -> None:
         """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
@@ -139,7 +137,8 @@ class Store:
         path = self._claims / f"{key}.{_number(earlier[-1]) + 1 if earlier else 0}"
         # Written first and then given its name: a process that is killed in between leaves no claim without an owner.
         written = temporary_beside(self.folder / key)
-        written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
+        with full_disk_explained(path):
+            written.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid()}), encoding="utf-8")
         try:
             _link(written, path)
         except FileExistsError:
@@ -188,6 +187,18 @@ def select(lines: Iterable[Line], **wanted: Iterable[Any] | None) -> list[Line]:
 def as_text(line: Line) -> str:
     """One line; floats as Python prints them, which reads back the same."""
     return json.dumps(line, ensure_ascii=False) + "\n"
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    """All of it, or nothing."""
+    begin = os.fstat(descriptor).st_size
+    try:
+        while data:  # a full disk or a signal may cut a write short
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, begin)
+        raise
 
 
 def _is_better(line: Line, other: Line) -> bool:

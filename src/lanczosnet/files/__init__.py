@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanczosnet.files.atomic import atomic_write, remove_strays, temporary_beside
+from lanczosnet.files.atomic import atomic_write, full_disk_explained, is_full, remove_strays, temporary_beside
 from lanczosnet.files.locks import lock, only_writer
 from lanczosnet.files.paths import is_there, user_path
 
@@ -31,6 +31,8 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> None:
 __all__ = [
     "REPORT",
     "atomic_write",
+    "full_disk_explained",
+    "is_full",
     "is_there",
     "lock",
     "only_writer",

@@ -30,7 +30,7 @@ def atomic_write(target: Path, *, follows_links: bool = True) -> Iterator[Path]:
     """
     if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder: name a file in it")
-    with _full_disk_explained(target):
+    with full_disk_explained(target):
         if follows_links and _is_stream(target):
             with _written_through(target) as temporary:
                 yield temporary
@@ -88,18 +88,27 @@ def _own_stream(target: Path) -> int | None:
     return None
 
 
+class FullDiskError(OSError):
+    """A file cannot be written; the message names it and the remedy."""
+
+
+def is_full(error: BaseException) -> bool:
+    return isinstance(error, FullDiskError) or (isinstance(error, OSError) and error.errno in FULL)
+
+
 @contextmanager
-def _full_disk_explained(target: Path) -> Iterator[None]:
+def full_disk_explained(target: Path) -> Iterator[None]:
+    """A disk that is full is told with the file and the remedy."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL:
+        if not is_full(error) or isinstance(error, FullDiskError):
             raise
         reason = os.strerror(error.errno or 0).lower()
-        raise OSError(
-            error.errno, f"{target} could not be written ({reason}); what was there before is unchanged. Free some "
-            "space, or choose another folder"
-        ) from error  # fmt: skip
+        raise FullDiskError(
+            f"{target} cannot be written ({reason}). What was there before is unchanged: free some space, or choose "
+            "another folder"
+        ) from error
 
 
 def temporary_beside(target: Path) -> Path:

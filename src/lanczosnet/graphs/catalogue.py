@@ -10,7 +10,9 @@ from lanczosnet.files import is_there, user_path
 from lanczosnet.graphs import sources
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.graph_folder import is_graph_folder
+from lanczosnet.graphs.molecule_sets import MOLECULE_FILES, MOLECULE_SETS
 from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS
+from lanczosnet.processes import is_out_of_memory
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -57,6 +59,10 @@ CATALOGUE: dict[str, Entry] = {
         for name, known in NODE_SETS.items()
     },
 }
+CATALOGUE |= {
+    name: Entry(molecule_set.about, _late("moleculenet", "moleculenet", name), (MOLECULE_FILES[name],))
+    for name, molecule_set in MOLECULE_SETS.items()
+}
 NAMES = ", ".join(CATALOGUE)
 MOLECULE_OPTIONS = {
     "smiles",
@@ -87,10 +93,15 @@ def load(
     ..., `molecules` for a CSV with a SMILES column, `node_table` for other tables, `data_objects` for `.pt` files and
     folders.
     """
+    name = source if isinstance(source, str | Path) else "a list of graphs"
     try:
         return _loaded(source, data_dir, options)
+    except (MemoryError, RuntimeError, DataError) as error:
+        if not is_out_of_memory(error.__cause__ or error):
+            raise
+        remedy = "End other programs, use a machine with more memory, or a part of the data"
+        raise DataError("out of memory while it was read", file=name, remedy=remedy) from error
     except TypeError as error:
-        name = source if isinstance(source, str | Path) else "a list of graphs"
         if "unexpected keyword argument" in str(error):
             raise DataError(f"{name} is loaded without such an option: {error}") from error
         if not options:

@@ -4,18 +4,16 @@ import os
 import socket
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
-from lanczosnet.files import lock
+from lanczosnet.files import full_disk_explained, is_full, lock
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.progress import progress_bar
 from lanczosnet.graphs.sources import SourceFile, how_to_get
-
-CHUNK = 1 << 16
+from lanczosnet.graphs.transfer import receive
 
 
 def fetch(
@@ -26,25 +24,35 @@ def fetch(
     timeout: float = 30.0,
     tries: int = 3,
     pause: float = 1.0,
+    deadline: float = 3600.0,
     progress: Callable[[int], None] = lambda received: None,
 ) -> Path:
     """Return the path of a published file, downloading it if no good copy is found.
 
     Each mirror is tried `tries` times, waiting `pause`, 2 `pause`, 4 `pause`, ... seconds in between; a transfer that
-    broke off goes on where it stopped. `progress` is told the number of bytes that arrived.
+    broke off goes on where it stopped. `timeout` limits a single read, in seconds; over twice that time, at
+    least 1,000 bytes a second must come. `deadline` limits the whole. `progress` is told how many bytes arrived.
     """
     if path := file.good(data_dir):
         return path
     target = writable_directory(data_dir) / file.places[0]
-    with lock(target):
+    until = time.monotonic() + deadline
+    with lock(target), full_disk_explained(target):
         if target.is_file() and not file.problem(target):  # another process was faster
             return target
+        part = _part_of(target)
         failures = []
         for mirror in file.mirrors:
             for attempt in range(tries):
+                if time.monotonic() > until:
+                    failures.append(f"  it took more than {deadline:g} seconds (--deadline)")
+                    break
                 try:
-                    return _download(mirror, file, target, timeout, progress)
+                    receive(mirror, part, file.largest, timeout, until - time.monotonic(), progress)
+                    return _accepted(part, mirror, file, target)
                 except (OSError, HTTPException, DataError) as error:
+                    if is_full(error):
+                        raise
                     failures.append(f"  {mirror}: {error}")
                     if _is_final(error):
                         break
@@ -64,42 +72,20 @@ def available(file: SourceFile, dataset: str, data_dir: str | Path | None = None
         return fetch(file, dataset, data_dir, timeout=10.0, tries=1, progress=advance)
 
 
-def _download(url: str, file: SourceFile, target: Path, timeout: float, progress: Callable[[int], None]) -> Path:
+def _part_of(target: Path) -> Path:
+    """What has arrived so far; never what somebody else's link names."""
     part = target.with_name(target.name + ".part")
-    _receive(url, part, file.largest, timeout, progress)
+    if part.is_symlink() or (part.exists() and not part.is_file()):
+        raise DataError("this is no file of a download", file=part, remedy="Delete it")
+    return part
+
+
+def _accepted(part: Path, url: str, file: SourceFile, target: Path) -> Path:
     if file.problem(part):
         part.unlink()
         raise DataError(f"what arrived is not the published file ({file.fault})", file=url)
     os.replace(part, target)
     return target
-
-
-def _receive(url: str, part: Path, largest: int, timeout: float, progress: Callable[[int], None]) -> None:
-    """Append to `part` what it still lacks."""
-    have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(url, headers={"User-Agent": "lanczosnet"})
-    if have:
-        request.add_header("Range", f"bytes={have}-")
-    try:
-        response = urllib.request.urlopen(request, timeout=timeout)
-    except urllib.error.HTTPError as error:
-        if error.code == 416:  # nothing is left to send: the part is complete, or worthless
-            return
-        raise
-    with response:
-        resumed = response.status == 206
-        have = have if resumed else 0
-        announced = response.headers.get("Content-Length")
-        expected = have + int(announced) if announced else None
-        with part.open("ab" if resumed else "wb") as stream:
-            while chunk := response.read(CHUNK):
-                have += len(chunk)
-                if have > largest:
-                    return  # not the published file; the checksum will say so
-                stream.write(chunk)
-                progress(len(chunk))
-    if expected is not None and have < expected:
-        raise ConnectionError(f"the transfer stopped at {have} of {expected} bytes")
 
 
 def _is_final(error: Exception) -> bool:

@@ -17,7 +17,7 @@ FEW = 20  # different words that may be classes
 ID_NAMES = {"id", "idx", "index", "#", "cid", "sid", "cas"}
 COUNTED = 20  # whole numbers that rise from row to row count the rows, if there are so many
 
-Kind = Literal["empty", "index", "0/1", "numbers", "words", "text"]
+Kind = Literal["empty", "index", "rising", "0/1", "numbers", "words", "text"]
 
 
 class UnclearColumnsError(DataError):
@@ -117,8 +117,10 @@ def look(table: MoleculeTable, name: str) -> Look:
     missing = f", {len(cells) - len(known)} missing" if len(known) < len(cells) else ""
     if not known:
         return Look(name, "empty", "empty")
-    if _is_index_name(name) or (len(numbers) == len(cells) >= COUNTED and _counts(numbers)):
+    if _is_index_name(name):
         return Look(name, "index", f"an index, {known[0]} to {known[-1]}")
+    if len(numbers) == len(cells) >= COUNTED and _counts(numbers):
+        return Look(name, "rising", f"whole numbers that rise from row to row, {known[0]} to {known[-1]}")
     if len(numbers) == len(known) and set(numbers) == {0.0, 1.0}:
         return Look(name, "0/1", f"0 and 1, {numbers.count(1.0)} of {len(numbers)} are 1{missing}")
     if 2 * len(numbers) >= len(known):
@@ -147,7 +149,7 @@ def _is_index_name(name: str) -> bool:
 def choose_targets(table: MoleculeTable, taken: Collection[str]) -> tuple[list[str], list[Look]]:
     """The columns that are to be learnt, where this is clear, and those that are left out."""
     looks = [look(table, name) for name in dict.fromkeys(table.header) if name not in taken]
-    for kinds in (("0/1", "numbers"), ("words",), ("text",)):
+    for kinds in (("0/1", "numbers"), ("rising",), ("words",), ("text",)):
         found = [candidate for candidate in looks if candidate.kind in kinds]
         if found and (len(found) == 1 or all(candidate.kind == "0/1" for candidate in found)):
             return [candidate.name for candidate in found], [other for other in looks if other not in found]

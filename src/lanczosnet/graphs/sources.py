@@ -78,6 +78,9 @@ class SourceFile:
 
 def how_to_get(file: SourceFile, dataset: str, data_dir: str | Path | None = None) -> str:
     """What to do when a file is not there, with and without a network."""
+    if not file.mirrors:
+        place = data_directory(data_dir) / file.places[0]
+        return f"It is not offered for download: place it at {place}, or let LANCZOSNET_DATA name a folder with it"
     return (
         f"Run `lanczosnet data fetch {dataset}`; without a network, load {file.mirrors[0]} elsewhere and place it at "
         f"{data_directory(data_dir) / file.places[0]}, or let LANCZOSNET_DATA name a folder with {file.places[0]} in it"

@@ -10,7 +10,6 @@ from torch_geometric.data import Data
 
 from lanczosnet.files import is_there
 from lanczosnet.graphs import PackedGraphs, Split, load
-from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.measures import Answers, Measures
@@ -52,8 +51,8 @@ def original_data(trained: TrainedModel, data_dir: Path | None = None) -> tuple[
 
 def reading_options(about: DataRecord, task: Task) -> dict[str, Any]:
     """The loader's options; molecules get the features that the model knows, whatever is the default today."""
-    is_named = is_known(about.source) or about.source.endswith(".safetensors")
-    if is_named or not isinstance(about, SmilesData):
+    is_made = about.source.lower() == "qm8" or about.source.endswith(".safetensors")
+    if is_made or not isinstance(about, SmilesData):
         return about.options
     # What earlier versions took for granted: every other column is a target, and numbers are not classes.
     taken: dict[str, Any] = {"targets": list(task.targets), "task": task.kind}

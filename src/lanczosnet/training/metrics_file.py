@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TextIO
 
-from lanczosnet.files import atomic_write
+from lanczosnet.files import atomic_write, full_disk_explained
 from lanczosnet.training.state import EpochReport
 
 
@@ -27,9 +27,10 @@ class MetricsFile:
 
     def write(self, report: EpochReport) -> None:
         if self.path:
-            self._lines = self._lines or _after(self.path, report.epoch - 1)
-            self._lines.write(json.dumps(report.as_dict()) + "\n")
-            self._lines.flush()
+            with full_disk_explained(self.path):
+                self._lines = self._lines or _after(self.path, report.epoch - 1)
+                self._lines.write(json.dumps(report.as_dict()) + "\n")
+                self._lines.flush()
             self._keep_deleted()
 
     def close(self) -> None:

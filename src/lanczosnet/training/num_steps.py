@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.affinity import SparseOperator, adjacency, normalized
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import auto_ritz_pairs
 from lanczosnet.krylov.auto import FIRST
 from lanczosnet.models import LanczosNet
@@ -62,9 +63,12 @@ def with_steps_found(
 def _default_steps(architecture: Architecture, data: Data | PackedGraphs) -> int | str | None:
     """Where nothing is said: found for LanczosNet's residual form on one graph, else as the network has it.
 
-    Pairs that the data carry are used as they are.
+    Pairs that the data carry are used as they are. On a graph for which 400 pairs would be too much memory, the search
+    itself would be long: there it has to be asked for.
     """
     if isinstance(data, PackedGraphs) or architecture.options.get("block") != "residual":
+        return None
+    if isinstance(data, StoredGraph) or 4 * MOST_PAIRS * len(data.x) > MOST_BYTES:
         return None
     model = architecture.blank()
     if not isinstance(model, LanczosNet) or not _finite(model.long_scales):

@@ -76,7 +76,7 @@ def _default_kind(spec: "JobSpec", data: Data | PackedGraphs) -> str:
     if _column(data) is not None:
         return COLUMN
     if isinstance(data, PackedGraphs):
-        return "random"
+        return str(data.about.get("default_split", "random"))
     return "uniform" if spec.fraction or "train_mask" not in data else "public"
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from lanczosnet import graphs
 from lanczosnet.graphs import CATALOGUE, DataError, load
+from lanczosnet.graphs.molecule_sets import MOLECULE_SETS
 
 
 def test_every_name_of_the_issue_is_there():
-    expected = {"cora", "citeseer", "pubmed", "qm8", "digits", "karate"}
+    expected = {"cora", "citeseer", "pubmed", "qm8", "digits", "karate", *MOLECULE_SETS}
     benchmarks = {"minesweeper", "tolokers", "questions", "roman-empire", "amazon-ratings", "chameleon-filtered"}
     benchmarks |= {"squirrel-filtered", "amazon-photo", "amazon-computers", "coauthor-cs", "coauthor-physics"}
     benchmarks |= {"wikics", "city-paris", "city-shanghai", "city-la", "city-london"}

@@ -1,9 +1,12 @@
 """Downloads, against a server on this machine that can be told to misbehave."""
 
+import contextlib
 import hashlib
+import socket
 import subprocess
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -233,3 +236,81 @@ def test_two_processes_fetching_at_once_do_not_disturb_each_other(server, tmp_pa
         assert output.decode().strip() == str(tmp_path / "folder" / "file")
     assert (tmp_path / "folder" / "file").read_bytes() == CONTENT
     assert len(server.requests) == 1
+
+
+def answering(content: bytes, *, every: float = 0.0):
+    """A server that answers each connection with these bytes, one by one if so many seconds lie between two."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                if not every:
+                    connection.sendall(content)
+                for byte in content if every else b"":
+                    connection.sendall(bytes([byte]))
+                    time.sleep(every)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listening, f"http://127.0.0.1:{listening.getsockname()[1]}/file"
+
+
+SLOW = {
+    "in its headers": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000,
+    "in its body": b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000,
+}
+
+
+@pytest.mark.parametrize("content", SLOW.values(), ids=SLOW)
+def test_a_server_that_drips_is_cut_off(content, tmp_path):
+    listening, url = answering(content, every=0.02)
+    with listening, pytest.raises(DataError, match=r"less than 1,000 bytes a second"):
+        get(a_file(url), tmp_path, timeout=0.2, tries=1)
+
+
+def test_a_download_has_a_deadline(tmp_path):
+    listening, url = answering(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1000, every=0.02)
+    with listening, pytest.raises(DataError, match=r"takes too long[\s\S]*more than 0.3 seconds"):
+        get(a_file(url), tmp_path, deadline=0.3)
+
+
+@pytest.mark.parametrize("length", [b"many", b"-5", b"1" + b"0" * 5000])
+def test_malformed_headers_are_tried_again_and_told(length, tmp_path):
+    listening, url = answering(b"HTTP/1.1 200 OK\r\nContent-Length: " + length + b"\r\n\r\n" + CONTENT[:100])
+    with listening, pytest.raises(DataError, match=r"malformed|transfer stopped"):
+        get(a_file(url), tmp_path, tries=2)
+
+
+def test_a_part_that_is_a_link_is_refused(server, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "folder" / "file.part").symlink_to(tmp_path / "theirs")
+    with pytest.raises(DataError, match=r"file\.part: this is no file of a download\. Delete it"):
+        get(a_file(server.url("good")), tmp_path)
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
+def test_without_a_folder_to_write_the_variable_is_named(tmp_path, monkeypatch):
+    (tmp_path / "plain").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "plain"))
+    with pytest.raises(DataError, match=r"no file can be written in .* Let the variable LANCZOSNET_DATA name"):
+        writable_directory(tmp_path / "plain" / "folder")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="XDG is Linux's")
+def test_without_a_home_the_variable_serves(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", no_home)
+    assert writable_directory(tmp_path) == tmp_path
+    monkeypatch.delenv("LANCZOSNET_DATA", raising=False)
+    with pytest.raises(DataError, match=r"no home folder .* LANCZOSNET_DATA"):
+        writable_directory()
+
+
+def no_home():
+    raise RuntimeError("Could not determine home directory.")

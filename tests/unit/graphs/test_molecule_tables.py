@@ -131,3 +131,10 @@ def test_what_cannot_be_read_is_a_message(tmp_path, name, content, message):
 def test_rows_of_a_table_keep_their_numbers(tmp_path):
     table = read_table(written(tmp_path / "a.csv", "smiles,y\nC,1\n\nCC,2\n"))
     assert table.rows == [2, 4]
+
+
+def test_rising_whole_numbers_count_the_rows_unless_there_is_nothing_else(tmp_path):
+    rows = [f"{'C' * (i + 1)},{3 * i},{i % 7}.5" for i in range(25)]
+    path = written(tmp_path / "a.csv", "smiles,entry,y\n" + "\n".join(rows) + "\n")
+    assert load(path).targets == ("y",)
+    assert load(path, ignore="y").targets == ("entry",)

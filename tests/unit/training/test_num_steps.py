@@ -68,6 +68,13 @@ def test_residual_blocks_of_lanczosnet_have_as_many_as_are_found():
     assert job(communities(), "adalanczosnet", **small, block="residual").found_steps is None
 
 
+def test_on_a_very_large_graph_the_search_has_to_be_asked_for(monkeypatch):
+    monkeypatch.setattr("lanczosnet.training.num_steps.MOST_BYTES", 4 * 400 * 89)  # of 90 nodes
+    small = {key: value for key, value in SMALL.items() if key != "num_steps"}
+    assert job(communities(), **small, block="residual").found_steps is None
+    assert job(communities(), **small, block="residual", num_steps="auto").found_steps is not None
+
+
 def test_pairs_that_the_data_carry_are_used_as_they_are():
     small = {key: value for key, value in SMALL.items() if key != "num_steps"}
     prepared = job(AddRitzPairs(7)(communities()), **small, block="residual")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.backends.processes import lost_a_process
+from lanczosnet.processes import is_out_of_memory
 from lanczosnet.training.engine.devices import determinism_of, matmul_precision_of
 from lanczosnet.training.errors import TrainingError
 
@@ -81,11 +82,7 @@ def _explained_memory(advice: str) -> Iterator[None]:
     """Out of memory becomes a message that says what to do."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and not _speaks_of_memory(error):
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, torch.OutOfMemoryError) and not is_out_of_memory(error):
             raise
         raise TrainingError(f"{advice}, a smaller hidden_channels, or another device") from error
-
-
-def _speaks_of_memory(error: Exception) -> bool:
-    return any(words in str(error) for words in ("can't allocate memory", "CUDA error: out of memory"))
