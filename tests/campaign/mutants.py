@@ -166,8 +166,14 @@ def _json_mutant(document: Any, at: Place, done: str, change: Callable[[Any, Pla
     name = ".".join(map(str, at)) or "the document"
     changed = partial(change, deepcopy(document), at)
     value = change.keywords["value"] if isinstance(change, partial) and "value" in change.keywords else ...
-    effect: Effect = "plausible" if value is not ... and alike(value_at(document, at), value) else "damaging"
+    is_plausible = alike(value_at(document, at), value) if value is not ... else change is _rename and _is_listed(at)
+    effect: Effect = "plausible" if is_plausible else "damaging"
     return Mutant(f"{name} {done}", lambda: _encoded(changed()), effect)
+
+
+def _is_listed(at: Place) -> bool:
+    """A list in another order cannot be told from the right one."""
+    return bool(at) and isinstance(at[-1], int)
 
 
 def _encoded(document: Any) -> bytes:

@@ -13,7 +13,10 @@ from campaign.sandbox import Ran
 from campaign.verdicts import CANARY, Observed, faults, same_or_said
 
 TESTS = Path(__file__).resolve().parents[1]
-HELD = ["result lines, resumed", "claims", "model.safetensors", "kill train nodes", "Planetoid, verified"]
+HELD = [
+    *("result lines, resumed", "claims", "model.safetensors", "Planetoid, verified"),
+    *("kill train nodes", "kill train --overwrite", "kill predict"),
+]
 
 
 def campaign(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -33,6 +33,7 @@ LIMITS = {
     "COLUMNS": Limit(50_000, "columns of a table"),
     "CELL": Limit(100_000, "letters in a cell of a table"),
     "SMILES": Limit(5000, "letters of a SMILES"),
+    "JSON": Limit(2**26, "bytes of a JSON document"),
     "BYTES": Limit(2**30, "bytes of a decompressed file"),
 }
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from lanczosnet._extras import explained
+from lanczosnet.schemas.limits import limit, too_many
 
 try:
     import msgspec
@@ -79,6 +80,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def parsed(text: bytes | str, where: str | Path, remedy: str) -> Document:
     """The JSON object in a text."""
+    if len(text) > limit("JSON"):
+        raise FileError(too_many("JSON", len(text)), file=where, remedy=remedy)
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -44,6 +44,8 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     },
 }
 
+LEAST_STEPS = 64  # up to which steps may outnumber the nodes of the largest graph: that costs nothing
+
 
 @dataclass(frozen=True)
 class Architecture:
@@ -103,6 +105,7 @@ def architecture_for(
     for key in ("in_channels", "out_channels"):
         if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
+    options |= _capped_steps(data, options)
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
     sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
     return Architecture(
@@ -119,6 +122,13 @@ def kind_of(data: Data | PackedGraphs, task: Task) -> Kind:
 def own_form(name: str) -> dict[str, Any]:
     """The option of its form that a Lanczos network has where none is given; named, lest another default change it."""
     return {"block": "residual"} if issubclass(network(name), LanczosNetwork) else {}
+
+
+def _capped_steps(data: Data | PackedGraphs, options: Mapping[str, Any]) -> dict[str, int]:
+    """A Krylov space has no more dimensions than its graph nodes; more steps would only take memory."""
+    nodes = int(data.node_ptr.diff().max()) if isinstance(data, PackedGraphs) else int(data.num_nodes or 0)
+    steps = {key: options[key] for key in ("num_steps", "search_steps") if isinstance(options.get(key), int)}
+    return {key: min(number, max(nodes, LEAST_STEPS)) for key, number in steps.items()}
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:

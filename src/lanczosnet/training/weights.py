@@ -37,6 +37,10 @@ def check_moments(found: Mapping[str, Tensor], parameters: Sequence[Tensor], pat
         if not known or tuple(tensor.shape) != shape:
             raise TrainingError(f"{path} does not fit its optimizer: {part}{key} is {tuple(tensor.shape)}")
         _check_type(tensor, torch.float32, path, part + key)
+    for number in {key.partition("/")[0] for key in found}:
+        missing = [kind for kind in ("step", *MOMENTS) if f"{number}/{kind}" not in found]
+        if missing:
+            raise TrainingError(f"{path} does not fit its optimizer: {part}{number}/{missing[0]} is missing")
 
 
 def _check_type(tensor: Tensor, wanted: torch.dtype, path: Path, name: str) -> None:

@@ -34,6 +34,12 @@ def test_failures_and_measures_that_are_not_defined_are_read():
     )
 
 
+def test_a_line_that_would_take_minutes_is_refused(monkeypatch):
+    monkeypatch.setenv("LANCZOSNET_MAX_JSON", "1000")
+    with pytest.raises(FileError, match=r"line 7: bytes of a JSON document: .*LANCZOSNET_MAX_JSON"):
+        checked(result_line(KEY, hardware="x" * 1000))
+
+
 WRONG = {
     "a text": ({"seed": "1"}, "seed: expected a whole number"),
     "a field too many": ({"colour": 1}, "unknown field 'colour'"),

@@ -19,6 +19,16 @@ def test_inputs_and_outputs_come_from_the_data():
     assert (options["in_channels"], options["hidden_channels"], options["out_channels"]) == (8, 7, 3)
 
 
+def test_steps_are_at_most_the_nodes_of_the_largest_graph():
+    data = communities()
+    task = task_of(data, torch.arange(9))
+    wanted = {"num_steps": 9000, "search_steps": 9000}
+    options = architecture_for(data, task, "lanczosnet", wanted).options
+    most = max(data.num_nodes, 64)
+    assert (options["num_steps"], options["search_steps"]) == (most, most)
+    assert architecture_for(data, task, "lanczosnet", {"num_steps": 20, "search_steps": 40}).options["num_steps"] == 20
+
+
 def test_equal_seeds_give_equal_weights():
     data = communities()
     architecture = architecture_for(data, task_of(data, torch.arange(9)), "lanczosnet")
