@@ -348,6 +348,24 @@ def test_molecules_are_predicted_and_encoded_from_any_table(model, tmp_path, nam
     assert written[1]["error"]
 
 
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_models_of_several_seeds_predict_together(tmp_path, task):
+    pytest.importorskip("rdkit")
+    rows = [f"{text},{i % 2 if task == 'classification' else i + 0.5}" for i, text in enumerate(SMILES)]
+    (tmp_path / "t.csv").write_text("smiles,y\n" + "\n".join(rows) + "\n")
+    for seed in (0, 1):
+        arguments = ["--seed", seed, "--out", tmp_path / "m" / f"seed-{seed}", "--data-dir", tmp_path]
+        invoke("train", tmp_path / "t.csv", *TINY, *arguments)
+    alone = [table(invoke("predict", tmp_path / "m" / f"seed-{seed}", "CCO").stdout)[0] for seed in (0, 1)]
+    together, bad = table(invoke("predict", tmp_path / "m", "CCO", "C1CC").stdout)
+    assert (bad["predicted_y"], bad["uncertainty_y"]) == ("", "")
+    assert float(together["uncertainty_y"]) > 0
+    if task == "regression":
+        values = [float(answer["predicted_y"]) for answer in alone]
+        assert float(together["predicted_y"]) == pytest.approx(sum(values) / 2, rel=1e-4)
+        assert float(together["uncertainty_y"]) == pytest.approx(abs(values[0] - values[1]) / 2**0.5, rel=1e-3)
+
+
 MISTAKES = [
     (["train", "coar"], 1, "Known data sets"),
     (["train", "karate", "--set", "epohcs=3"], 1, "no setting 'epohcs'"),

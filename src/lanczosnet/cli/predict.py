@@ -15,6 +15,7 @@ from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
+    from lanczosnet.training.ensemble import Ensemble
 
 Row = dict[str, Any]
 PREFIX = "predicted_"
@@ -45,10 +46,12 @@ def predict(
     lanczosnet predict runs/solubility CCO c1ccccc1
 
     cat table.csv | lanczosnet predict runs/prices -
-    """
-    from lanczosnet.training.serialization import load_model
 
-    trained = load_model(model, device=device_of(device))
+    Of a folder of models, as `train --seeds 5` leaves it, the mean, and their standard deviation as `uncertainty_...`.
+    """
+    from lanczosnet.training.ensemble import load_models
+
+    trained = load_models(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
@@ -61,7 +64,7 @@ def predict(
 
 
 def _predicted(
-    trained: "TrainedModel", inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
+    trained: "TrainedModel | Ensemble", inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
 ) -> list[Row]:
     from lanczosnet.files import is_there, user_path
     from lanczosnet.graphs.catalogue import CATALOGUE, load
@@ -99,7 +102,7 @@ def _check_files(inputs: list[str]) -> None:
             raise ValueError(f"one file at a time: {name} stands beside other inputs")
 
 
-def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
+def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
         texts = smiles_of(rows, name, smiles, trained.config.data.options.get("smiles"))
         return _joined(rows, trained.predict(texts).rows(prefix=PREFIX))
@@ -113,7 +116,7 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str | None, na
     )
 
 
-def _unused(trained: "TrainedModel", table: Any) -> list[str]:
+def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
     """Of a table for a model without column names: what cannot be a feature, such as pandas' nameless index."""
     return [name for name in table.columns if name in ("", "id", *trained.task.targets)]
 

@@ -35,6 +35,7 @@ class Predictions:
     values: Tensor  # [item, target]: numbers in the units of the data, or numbers of classes
     probabilities: tuple[Tensor, ...]  # for each target [item, class]; empty for numbers
     errors: tuple[str, ...]
+    uncertainty: Tensor | None = None  # of an ensemble, [item, target]: how far its members disagree
 
     def __len__(self) -> int:
         return len(self.values)
@@ -45,17 +46,17 @@ class Predictions:
         Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
         `error` last.
         """
-        names = [f"{prefix}{name}{part}" for name in self.task.targets for part in self._parts]
+        names = [f"{start}{name}{end}" for name in self.task.targets for start, end in self._parts(prefix)]
         columns = numbered([*names, "error"])
         return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
 
     def _repr_html_(self) -> str:
         return predictions_html(self)
 
-    @property
-    def _parts(self) -> tuple[str, ...]:
-        """What stands behind the name of a target."""
-        return ("", "_probability") if isinstance(self.task, Classification) else ("",)
+    def _parts(self, prefix: str) -> list[tuple[str, str]]:
+        """What stands before and behind the name of a target."""
+        parts = [(prefix, ""), (prefix, "_probability")] if isinstance(self.task, Classification) else [(prefix, "")]
+        return parts if self.uncertainty is None else [*parts, ("uncertainty_", "")]
 
     def _cells(self, i: int) -> Iterator[Any]:
         for j in range(len(self.task.targets)):
@@ -65,6 +66,8 @@ class Predictions:
                 yield float(self.probabilities[j][i, code]) if code >= 0 else None
             else:
                 yield None if self.errors[i] else float(self.values[i, j])
+            if self.uncertainty is not None:
+                yield None if self.errors[i] else float(self.uncertainty[i, j])
         yield self.errors[i]
 
 
