@@ -78,6 +78,13 @@ def test_a_list_of_texts_in_the_command_is_easy_to_read():
     ]
 
 
+def test_columns_of_the_command_are_named_as_a_user_would():
+    assert report_data._data_options({"targets": ["a b", "c"], "ignore": "d,e", "smiles": "s", "strict": True}) == [
+        *("--target-columns", "a b,c", "--ignore-columns", "d,e", "--smiles-column", "s", "--data-set", "strict=True")
+    ]
+    assert report_data._data_options({"targets": ["a,b"]}) == ["--data-set", 'targets=["a,b"]']
+
+
 def test_the_command_of_the_page_trains_the_same_model(nodes, tmp_path):
     page = (nodes / "report.html").read_text(encoding="utf-8")
     shown = re.search(r"<pre><code>lanczosnet (.*?)</code></pre>", page)
