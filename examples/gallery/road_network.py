@@ -43,12 +43,12 @@ print(f"{roads.num_nodes} crossings, up to {int(roads.y.max())} streets from a s
 # %%
 parts = split(roads, "uniform", fraction=0.4, seed=0)
 task = task_of(roads, parts.train)
-settings = recipe("modern", "node", {"epochs": 150, "averaging": 0.9, "weight_decay": 0.0})
+settings = recipe("modern", "node", {"epochs": 400, "averaging": 0.9, "weight_decay": 0.0})
 
 
 def predict(long_scales):
     torch.manual_seed(0)
-    model = LanczosNet(1, 32, 1, short_scales=[1, 2], long_scales=long_scales, num_steps=60, search_steps=180)
+    model = LanczosNet(1, 32, 1, short_scales=[0, 1, 2], long_scales=long_scales, num_steps=60, search_steps=180)
     fitted = fit(model, roads, parts, task, settings, seed=0)
     with torch.no_grad():
         return task.predicted(model.eval()(roads)).flatten(), fitted.metrics["test"]["mae"]

@@ -15,7 +15,15 @@ from functools import cache, partial
 from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 1.0  # at a parent
-NO_MEMORY = ("allocate memory", "out of memory", "bad_alloc", "Unable to allocate", "bad allocation", "malloc of size")
+NO_MEMORY = (
+    "allocate memory",
+    "out of memory",
+    "bad_alloc",
+    "Unable to allocate",
+    "bad allocation",
+    "malloc of size",
+    "create a primitive",
+)
 
 
 def num_cores() -> int:

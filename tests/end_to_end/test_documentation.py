@@ -70,11 +70,16 @@ def anchors(page: Path) -> set[str]:
 def test_every_link_between_the_documents_leads_somewhere() -> None:
     for document in pages():
         for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text(encoding="utf-8")):
-            if target.startswith("gallery/") or target in ("results.md", "changelog.md", "contributing.md"):
+            if target.startswith(("gallery/", "commands/")) or target in (
+                "results.md",
+                "changelog.md",
+                "contributing.md",
+            ):
                 continue  # `make docs` makes these pages
             page = document.parent / target if target else document
             assert page.exists(), f"{document.name}: {target}"
-            assert not anchor or anchor in anchors(page), f"{document.name}: {target}#{anchor}"
+            is_generated = target.startswith("reference/")  # its headings; a build of the site checks the links to them
+            assert not anchor or is_generated or anchor in anchors(page), f"{document.name}: {target}#{anchor}"
 
 
 def test_every_file_that_a_document_names_exists() -> None:

@@ -66,7 +66,6 @@ def test_a_page_of_molecules_draws_them(molecules):
     assert "data:image/svg+xml;base64," in page
     assert '<option value="2">number</option>' in page
     assert "Diffusion map, 3 of 3 graphs that were not trained on" in page
-    assert "--data-set" not in page
 
 
 def test_a_list_of_texts_in_the_command_is_easy_to_read():
@@ -76,6 +75,13 @@ def test_a_list_of_texts_in_the_command_is_easy_to_read():
         "--set",
         "scales=[1, 2]",
     ]
+
+
+def test_columns_of_the_command_are_named_as_a_user_would():
+    assert report_data._data_options({"targets": ["a b", "c"], "ignore": "d,e", "smiles": "s", "strict": True}) == [
+        *("--target-columns", "a b,c", "--ignore-columns", "d,e", "--smiles-column", "s", "--data-set", "strict=True")
+    ]
+    assert report_data._data_options({"targets": ["a,b"]}) == ["--data-set", 'targets=["a,b"]']
 
 
 def test_the_command_of_the_page_trains_the_same_model(nodes, tmp_path):

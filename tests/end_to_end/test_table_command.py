@@ -151,7 +151,7 @@ MISTAKES = [
     (["citation", "--splits", "7%"], 1, "known are public, 3%"),
     (["citation", "--molecules", "500"], 2, "the table citation has no such option"),
     (["qm8", "--protocol", "stratified"], 2, "the table qm8 has no such option"),
-    (["citation", "--models", "gcn", "--option", "droput=0.5"], 2, "gcn has no option 'droput'; known are in_channels"),
+    (["citation", "--models", "gcn", "--option", "droput=0.5"], 2, "gcn has no option 'droput'; known are block"),
     (["citation", "--models", "lanczosnet", "--option", "bias=no"], 2, "bias of lanczosnet is true or false, not 'no'"),
     (["citation", "--seeds", "many"], 2, "neither a number of seeds"),
     (["qm8", "--seeds", "4"], 2, "QM8 has 3 seeds"),

@@ -12,6 +12,7 @@ import sys
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -226,7 +227,7 @@ def test_a_table_comes_back_whole(model, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("smiles,a,a\nCC,1,2\n", "two columns of t.csv are named 'a'"),
+        ("smiles,a,a\nCC,1,2\n", "t.csv, row 1: two columns are named 'a'"),
         ("smiles,error\nCC,mine\n", "already has columns named error"),
         ("smiles,a\n\nCC,1,2\n", "row 3 of t.csv has 3 cells, but the header 2"),
         ("smiles\n", "t.csv has no rows"),
@@ -320,6 +321,49 @@ def test_the_remedy_for_a_bad_smiles_is_one_that_the_command_takes(tmp_path):
     remedy = re.search(r"`(--data-set [^`]*)`", message)[1]
     facts = json.loads(invoke(*arguments, *remedy.split(), "--json").stdout)
     assert facts["epochs"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "name;SMILES\nethanol;CCO\nbad;C1CC\n"),
+        ("a.tsv", "structure\tname\nCCO\tethanol\nC1CC\tbad\n"),
+        ("a.smi", "CCO ethanol\nC1CC bad\n"),
+    ],
+)
+def test_molecules_are_predicted_and_encoded_from_any_table(model, tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    column = ["--smiles-column", "structure"] if "structure" in text else []
+    answers = table(invoke("predict", model, tmp_path / name, *column).stdout)
+    assert [answer["name"] for answer in answers] == ["ethanol", "bad"]
+    assert answers[0]["predicted_length"]
+    assert "RDKit cannot parse" in answers[1]["error"]
+    for out in ("f.csv", "f.npy"):
+        invoke("encode", model, tmp_path / name, *column, "--out", tmp_path / out)
+    found = np.load(tmp_path / "f.npy")
+    assert np.isnan(found).any(1).tolist() == [False, True]
+    written = table((tmp_path / "f.csv").read_text())
+    assert len(written) == 2
+    assert float(written[0]["f0"]) == pytest.approx(found[0, 0], rel=1e-5)
+    assert written[1]["error"]
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_models_of_several_seeds_predict_together(tmp_path, task):
+    pytest.importorskip("rdkit")
+    rows = [f"{text},{i % 2 if task == 'classification' else i + 0.5}" for i, text in enumerate(SMILES)]
+    (tmp_path / "t.csv").write_text("smiles,y\n" + "\n".join(rows) + "\n")
+    for seed in (0, 1):
+        arguments = ["--seed", seed, "--out", tmp_path / "m" / f"seed-{seed}", "--data-dir", tmp_path]
+        invoke("train", tmp_path / "t.csv", *TINY, *arguments)
+    alone = [table(invoke("predict", tmp_path / "m" / f"seed-{seed}", "CCO").stdout)[0] for seed in (0, 1)]
+    together, bad = table(invoke("predict", tmp_path / "m", "CCO", "C1CC").stdout)
+    assert (bad["predicted_y"], bad["uncertainty_y"]) == ("", "")
+    assert float(together["uncertainty_y"]) > 0
+    if task == "regression":
+        values = [float(answer["predicted_y"]) for answer in alone]
+        assert float(together["predicted_y"]) == pytest.approx(sum(values) / 2, rel=1e-4)
+        assert float(together["uncertainty_y"]) == pytest.approx(abs(values[0] - values[1]) / 2**0.5, rel=1e-3)
 
 
 MISTAKES = [

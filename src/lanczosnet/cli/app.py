@@ -15,6 +15,7 @@ from lanczosnet.cli import data
 from lanczosnet.cli.demo import demo
 from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
+from lanczosnet.cli.encode import encode
 from lanczosnet.cli.evaluate import evaluate
 from lanczosnet.cli.options import in_options
 from lanczosnet.cli.pages import page_of
@@ -37,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for verb in (demo, train, tune, evaluate, predict, report, table, spectrum, embed, doctor):
+for verb in (demo, train, tune, evaluate, predict, encode, report, table, spectrum, embed, doctor):
     app.command(epilog=page_of(verb.__name__))(verb)
 app.add_typer(data.app, name="data", epilog=page_of("data"))
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
+from lanczosnet.cli.molecule_inputs import is_molecule_file, needs_own_reader, rows_of, smiles_of
 from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
 from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
+    from lanczosnet.training.ensemble import Ensemble
 
 Row = dict[str, Any]
 PREFIX = "predicted_"
@@ -26,7 +28,10 @@ def predict(
         list[str], typer.Argument(metavar="INPUT...", help="A CSV file, - for standard input, SMILES, or a data set.")
     ],
     out: Annotated[Path | None, typer.Option(help="Where the CSV goes; default standard output.")] = None,
-    smiles: Annotated[str, typer.Option(help="The column of SMILES.")] = "smiles",
+    smiles: Annotated[
+        str | None,
+        typer.Option("--smiles-column", "--smiles", metavar="NAME", help="Of the SMILES; found where it is clear."),
+    ] = None,
     data_settings: DataSettings = None,
     device: Device = "cpu",
     data_dir: DataDir = None,
@@ -41,10 +46,12 @@ def predict(
     lanczosnet predict runs/solubility CCO c1ccccc1
 
     cat table.csv | lanczosnet predict runs/prices -
-    """
-    from lanczosnet.training.serialization import load_model
 
-    trained = load_model(model, device=device_of(device))
+    Of a folder of models, as `train --seeds 5` leaves it, the mean, and their standard deviation as `uncertainty_...`.
+    """
+    from lanczosnet.training.ensemble import load_models
+
+    trained = load_models(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
@@ -57,17 +64,20 @@ def predict(
 
 
 def _predicted(
-    trained: "TrainedModel", inputs: list[str], smiles: str, data_dir: Path | None, options: Row
+    trained: "TrainedModel | Ensemble", inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
 ) -> list[Row]:
     from lanczosnet.files import is_there, user_path
     from lanczosnet.graphs.catalogue import CATALOGUE, load
 
     first = inputs[0]
     _check_files(inputs)
+    is_of_molecules = trained.config.data.inputs == "smiles"
+    if is_of_molecules and is_molecule_file(first) and needs_own_reader(Path(first)):
+        return _table_rows(trained, rows_of(Path(first)), smiles, first)
     if first == "-" or first.endswith(".csv"):
         if trained.config.data.inputs != "graph":
             if options:
-                raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles")
+                raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
             return _table_rows(trained, _read(first), smiles, first)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
         graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
@@ -75,9 +85,9 @@ def _predicted(
     is_data = first.lower() in CATALOGUE or (first != "" and is_there(user_path(first)))  # "" is this folder
     if len(inputs) == 1 and is_data:
         return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
-    if trained.config.data.inputs != "smiles":
+    if not is_of_molecules:
         raise ValueError(f"there is neither a file nor a data set {first!r:.60}")
-    return _joined([{smiles: text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
+    return _joined([{smiles or "smiles": text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
 
 
 def _check_files(inputs: list[str]) -> None:
@@ -85,18 +95,17 @@ def _check_files(inputs: list[str]) -> None:
     from lanczosnet.files import is_there
 
     for name in inputs:
-        is_file = Path(name).suffix in (".csv", ".tsv", ".txt", ".smi", ".pt", ".safetensors")
+        is_file = Path(name).suffix in (".csv", ".tsv", ".txt", ".pt", ".safetensors") or is_molecule_file(name)
         if is_file and not (is_there(name) and Path(name).is_file()):
             raise ValueError(f"there is no file {name!r}")
         if (is_file or name == "-") and len(inputs) > 1:
             raise ValueError(f"one file at a time: {name} stands beside other inputs")
 
 
-def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str, name: str) -> list[Row]:
+def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
-        if smiles not in rows[0]:
-            raise ValueError(f"{name} has no column {smiles!r}: name one of {', '.join(rows[0])} with --smiles")
-        return _joined(rows, trained.predict([row[smiles] or "" for row in rows]).rows(prefix=PREFIX))
+        texts = smiles_of(rows, name, smiles, trained.config.data.options.get("smiles"))
+        return _joined(rows, trained.predict(texts).rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
 
@@ -107,7 +116,7 @@ def _table_rows(trained: "TrainedModel", rows: list[Row], smiles: str, name: str
     )
 
 
-def _unused(trained: "TrainedModel", table: Any) -> list[str]:
+def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
     """Of a table for a model without column names: what cannot be a feature, such as pandas' nameless index."""
     return [name for name in table.columns if name in ("", "id", *trained.task.targets)]
 

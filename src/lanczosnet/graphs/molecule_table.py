@@ -99,7 +99,7 @@ def _first_rows(path: Path, num_rows: int) -> MoleculeTable:
     found = list(islice(stream_rows(io.StringIO(text, newline=""), separator), num_rows + 1))
     header = found[0][1] if found else []
     whole = [(row, record) for row, record in found[1:] if len(record) == len(header)]
-    return MoleculeTable(path, header, *_columns(whole))
+    return MoleculeTable(path, header, *_columns(whole), decimal_comma=separator != ",")
 
 
 def _delimited(path: Path) -> MoleculeTable:

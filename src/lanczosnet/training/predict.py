@@ -17,6 +17,7 @@ from lanczosnet.graphs.columns import LARGEST_FEATURE
 from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.features import FeatureScaling
 from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.errors import TrainingError
@@ -34,6 +35,7 @@ class Predictions:
     values: Tensor  # [item, target]: numbers in the units of the data, or numbers of classes
     probabilities: tuple[Tensor, ...]  # for each target [item, class]; empty for numbers
     errors: tuple[str, ...]
+    uncertainty: Tensor | None = None  # of an ensemble, [item, target]: how far its members disagree
 
     def __len__(self) -> int:
         return len(self.values)
@@ -44,17 +46,17 @@ class Predictions:
         Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
         `error` last.
         """
-        names = [f"{prefix}{name}{part}" for name in self.task.targets for part in self._parts]
+        names = [f"{start}{name}{end}" for name in self.task.targets for start, end in self._parts(prefix)]
         columns = numbered([*names, "error"])
         return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
 
     def _repr_html_(self) -> str:
         return predictions_html(self)
 
-    @property
-    def _parts(self) -> tuple[str, ...]:
-        """What stands behind the name of a target."""
-        return ("", "_probability") if isinstance(self.task, Classification) else ("",)
+    def _parts(self, prefix: str) -> list[tuple[str, str]]:
+        """What stands before and behind the name of a target."""
+        parts = [(prefix, ""), (prefix, "_probability")] if isinstance(self.task, Classification) else [(prefix, "")]
+        return parts if self.uncertainty is None else [*parts, ("uncertainty_", "")]
 
     def _cells(self, i: int) -> Iterator[Any]:
         for j in range(len(self.task.targets)):
@@ -64,6 +66,8 @@ class Predictions:
                 yield float(self.probabilities[j][i, code]) if code >= 0 else None
             else:
                 yield None if self.errors[i] else float(self.values[i, j])
+            if self.uncertainty is not None:
+                yield None if self.errors[i] else float(self.uncertainty[i, j])
         yield self.errors[i]
 
 
@@ -85,6 +89,26 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
     else:
         output = torch.cat([_output(network, _usable(graph)) for graph in graphs]) if graphs else None
     return _in_order(task, output, errors)
+
+
+@torch.no_grad()
+def encode(
+    network: nn.Module, data: DataRecord, smiles: Sequence[str], batch_size: int
+) -> tuple[Tensor, tuple[str, ...]]:
+    """The learned vector of every molecule, `[item, channel]`, NaN where there is an error."""
+    if not isinstance(network, LanczosNetwork) or network.head is None:
+        raise TrainingError("this model has no hidden layer after its readout: train one with head_channels=96")
+    network.eval()
+    graphs, errors = _from_smiles(smiles, data)
+    good = torch.tensor([not error for error in errors], dtype=torch.bool)
+    values = torch.full((len(errors), network.head.output.in_features), float("nan"))
+    if len(graphs):
+        device = next(network.parameters()).device
+        batches = (batch.to(device) for batch in _packed(graphs).batches(batch_size))
+        with deterministic_algorithms(device):
+            parts = [network.fingerprints(network.prepare(batch)).float().cpu() for batch in batches]
+        values[good] = torch.cat(parts)
+    return values, tuple(errors)
 
 
 def scaling_of(data: DataRecord) -> FeatureScaling | None:
@@ -168,12 +192,15 @@ def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data
     if not isinstance(data, SmilesData):
         raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
     from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
+    from lanczosnet.graphs.molecules import CHUNK, read_in_parallel
     from lanczosnet.graphs.smiles import Molecule, read_smiles
 
     featurizer = recorded_featurizer(data.featurizer)
     if data.edge_types != featurizer.operators:
         raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    results = [_known_atoms(result, set(data.atom_types)) for result in read_smiles(smiles, featurizer)]
+    many = len(smiles) > CHUNK  # for which processes are worth their start
+    found_all = read_in_parallel(smiles, featurizer=featurizer) if many else read_smiles(smiles, featurizer)
+    results = [_known_atoms(result, set(data.atom_types)) for result in found_all]
     errors = [result if isinstance(result, str) else "" for result in results]
     found = [result for result in results if isinstance(result, Molecule)]
     return molecule_graphs(concatenated(found), featurizer) if found else [], errors

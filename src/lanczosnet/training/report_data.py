@@ -73,6 +73,9 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
     return found
 
 
+_COLUMNS = {"smiles": "--smiles-column", "targets": "--target-columns", "ignore": "--ignore-columns"}
+
+
 def _attempt(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:
     try:
         with warnings.catch_warnings():
@@ -98,7 +101,7 @@ def train_command(config: ModelConfig, defaults: Mapping[str, Any]) -> list[str]
     command += ["--split-seed", str(parts.seed)] if parts.seed else []
     command += ["--precision", training.precision] if training.precision not in (None, "32-true") else []
     command += ["--non-deterministic"] if training.deterministic is False else []
-    command += _repeated("--data-set", about.options)
+    command += _data_options(about.options)
     return command + _repeated("--set", changed | options)
 
 
@@ -106,6 +109,15 @@ def _kind(config: ModelConfig) -> Kind:
     """As `architecture.kind_of` says of the data."""
     featurizer = config.data.get("featurizer")
     return "molecule" if featurizer is not None and featurizer.atoms else config.task.level
+
+
+def _data_options(options: Mapping[str, Any]) -> list[str]:
+    """Columns of a table by options of their own, as a user would name them; these take no names with commas."""
+    given = {key: value for key, value in options.items() if key in _COLUMNS}
+    columns = {key: names for key, names in given.items() if isinstance(names, str) or not any("," in n for n in names)}
+    texts = {key: names if isinstance(names, str) else ",".join(names) for key, names in columns.items()}
+    named = [word for key, text in texts.items() for word in (_COLUMNS[key], text)]
+    return named + _repeated("--data-set", {key: value for key, value in options.items() if key not in columns})
 
 
 def _repeated(option: str, values: Mapping[str, Any]) -> list[str]:

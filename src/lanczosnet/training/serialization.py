@@ -7,6 +7,7 @@ import hashlib
 import json
 import platform
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, predict, scaling_of
+from lanczosnet.training.predict import Predictions, encode, predict, scaling_of
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
@@ -66,6 +67,10 @@ class TrainedModel:
         its reason in `errors`.
         """
         return predict(self.network, self.task, self.config.data, items, batch_size)
+
+    def encode(self, smiles: Sequence[str], *, batch_size: int = 256) -> tuple[Tensor, tuple[str, ...]]:
+        """The learned fingerprints of molecules, `[item, channel]`, and why there is none (a row of NaN)."""
+        return encode(self.network, self.config.data, smiles, batch_size)
 
 
 def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:

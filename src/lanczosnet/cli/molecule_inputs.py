@@ -1,0 +1,50 @@
+"""Molecules on a command line: their rows, whatever file they come in, and their column of SMILES."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def is_molecule_file(name: str) -> bool:
+    """Whether the name is that of a table that molecules may come in."""
+    from lanczosnet.graphs.molecule_table import READERS, format_of
+
+    return format_of(Path(name)) in READERS
+
+
+def needs_own_reader(path: Path) -> bool:
+    """Whether it is anything but a CSV with commas."""
+    from lanczosnet.graphs.molecule_table import read_head
+
+    if path.suffix != ".csv":
+        return True
+    head = read_head(path, 1)
+    return head is not None and head.decimal_comma
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of any table of molecules, as texts."""
+    from lanczosnet.graphs.columns import check_header
+    from lanczosnet.graphs.molecule_table import read_table
+
+    table = read_table(path)
+    check_header(str(path), table.header)
+    return [dict(zip(table.header, record, strict=True)) for record in table.records]
+
+
+def smiles_of(rows: Sequence[Row], name: str, column: str | None, trained_on: str | None = None) -> list[str]:
+    """The SMILES of these rows: those of the column that is named, or called as in training, or found."""
+    from lanczosnet.graphs.molecule_columns import smiles_column
+    from lanczosnet.graphs.molecule_table import MoleculeTable
+
+    header = list(rows[0])
+    if column is not None and column not in header:
+        known = ", ".join(header)
+        raise ValueError(f"{name} has no column {column!r}: name one of {known} with --smiles-column")
+    if column is None and trained_on in header:
+        column = trained_on
+    table = MoleculeTable(Path(name), header, list(range(2, len(rows) + 2)), [list(row.values()) for row in rows])
+    found = smiles_column(table, column)
+    return [row[found] or "" for row in rows]
