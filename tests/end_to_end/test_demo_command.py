@@ -82,7 +82,7 @@ def test_embed_writes_a_row_per_node_and_a_picture(tmp_path):
 def test_the_doctor_tells_versions_device_and_data_and_tests_itself(monkeypatch):
     facts = json.loads(invoke("doctor", "--json").stdout)
     assert facts["self_test"].startswith("ok")
-    assert facts["torch"] == torch.__version__
+    assert torch.__version__.startswith(facts["torch"])
     assert "in" in facts["data"]
     monkeypatch.setattr("lanczosnet.cli.doctor._self_test", lambda: math.sqrt(-1))
     assert "failed: ValueError" in json.loads(invoke("doctor", "--json", expect=1).stdout)["self_test"]

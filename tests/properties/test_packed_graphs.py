@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data
 
@@ -29,12 +29,14 @@ def assert_equal(left: Data, right: Data) -> None:
     assert all(torch.equal(left[key], right[key]) for key in left.keys())  # noqa: SIM118
 
 
+@settings(deadline=None)
 @given(graphs=graph_lists(), data=st.data())
 def test_a_packed_batch_is_the_batch_of_the_graphs(graphs, data):
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=12))
     assert_equal(pack(graphs).batch(chosen), Batch.from_data_list([graphs[i] for i in chosen]))
 
 
+@settings(deadline=None)
 @given(graphs=graph_lists(), batch_size=st.integers(1, 9))
 def test_batches_are_the_graphs_in_order(graphs, batch_size):
     singles = [single for batch in pack(graphs).batches(batch_size) for single in batch.to_data_list()]
@@ -43,6 +45,7 @@ def test_batches_are_the_graphs_in_order(graphs, batch_size):
         assert_equal(single, original)
 
 
+@settings(deadline=None)
 @given(
     counts=st.lists(st.integers(4, 60), min_size=2, max_size=5),
     fraction=st.integers(1, 60).map(lambda percent: percent / 100),

@@ -138,8 +138,8 @@ def test_all_metrics_equal_scikit_learns_for_each_target_and_on_average_where_th
     found = all_measures(task, output, y)
     for column, target in enumerate(("a", "b")):
         known = y[:, column] >= 0
-        true, probability = y[known, column], task.probabilities(output)[column][known, 1]
-        predicted = task.predicted(output)[known, column]
+        true, probability = y[known, column].numpy(), task.probabilities(output)[column][known, 1].numpy()
+        predicted = task.predicted(output)[known, column].numpy()
         expected = {
             "accuracy": sklearn_metrics.accuracy_score(true, predicted),
             "balanced_accuracy": sklearn_metrics.balanced_accuracy_score(true, predicted),
