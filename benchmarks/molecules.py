@@ -5,7 +5,8 @@ chemprop lives in an environment of its own; its default command is run there:
     python -m venv /tmp/chemprop && /tmp/chemprop/bin/pip install chemprop==2.3.1
     python benchmarks/molecules.py esol freesolv --chemprop /tmp/chemprop/bin/chemprop --splits 5
 
-Without `--chemprop` our part runs alone. Its time includes the start of its program, ours does not. Every run is a line of JSON, also appended to `--out`.
+Without `--chemprop` our part runs alone. Its time includes the start of its program, ours does not. Every run is a
+line of JSON, also appended to `--out`.
 """
 
 import argparse
