@@ -2,8 +2,10 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -20,6 +22,7 @@ from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.training import architecture_for, fit, recipe, task_of
 from lanczosnet.training.engine.devices import fabric_for
 from lanczosnet.training.loop import _loader
+from lanczosnet.training.stored_predictions import predict_stored
 from lanczosnet.training.trainer import Trainer
 
 EPOCHS = 4
@@ -72,7 +75,7 @@ def found_here(folder: Path) -> dict[str, Any]:
     facts["values"] = of_all(pairs.values[components[0]])
     facts["filtered"] = of_all(basis.lift(basis.values.pow(9).unsqueeze(1) * basis.project(signal[nodes])))
     facts |= {name: of_all(rows) for name, rows in _adjoint(S, signal[nodes], nodes).items()}
-    return facts | _trained(data, of_all)
+    return facts | _trained(folder, data, of_all)
 
 
 def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
@@ -88,7 +91,7 @@ def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
     return {"basis": found.basis.detach(), "start gradient": start.grad, "entry gradients": of_rows}
 
 
-def _trained(data: Any, of_all: Any) -> dict[str, Any]:
+def _trained(folder: Path, data: Any, of_all: Any) -> dict[str, Any]:
     """The gradient of the first step, the losses of some epochs, and the predictions after them."""
     parts = split(data, "uniform", fraction=0.5)
     task = task_of(data, parts.train)
@@ -105,6 +108,10 @@ def _trained(data: Any, of_all: Any) -> dict[str, Any]:
     facts["losses"] = torch.tensor([[report.train_loss, report.val_loss] for report in reports], dtype=torch.float64)
     with torch.no_grad():
         facts["predictions"] = of_all(model.eval()(loader.inputs if len(data.x) > len(loader.y) else loader.inputs[1]))
+    record = SimpleNamespace(data=SimpleNamespace(features=None, scaling=None))
+    out = folder / f"predicted-{fabric.world_size}.npy"
+    predict_stored(SimpleNamespace(network=model, task=task, config=record), data, out, processes_here())
+    facts["predicted"] = torch.from_numpy(np.load(out))
     return facts
 
 

@@ -18,6 +18,7 @@ GUIDES = {
     "tune": {"Search for hyperparameters": "how-to/tune.md", "Change settings": "how-to/settings.md"},
     "evaluate": {"Ten minutes": "tutorial/ten-minutes.md", "Training": "training.md"},
     "predict": {"For a chemist": "tutorial/chemist.md", "Training": "training.md"},
+    "encode": {"For a chemist": "tutorial/chemist.md", "Training": "training.md"},
     "report": {"Reports": "report.md"},
     "table": {"Reproduce a table of the paper": "how-to/reproduce-a-table.md", "Protocols": "protocols.md"},
     "spectrum": {"Lanczos and its Ritz values": "gallery/lanczos_ritz_values.md", "Numerics": "numerics.md"},

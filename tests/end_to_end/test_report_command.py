@@ -66,7 +66,6 @@ def test_a_page_of_molecules_draws_them(molecules):
     assert "data:image/svg+xml;base64," in page
     assert '<option value="2">number</option>' in page
     assert "Diffusion map, 3 of 3 graphs that were not trained on" in page
-    assert "--data-set" not in page
 
 
 def test_a_list_of_texts_in_the_command_is_easy_to_read():

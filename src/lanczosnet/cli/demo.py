@@ -10,7 +10,7 @@ from lanczosnet._extras import require
 from lanczosnet.cli.options import Json
 from lanczosnet.cli.printing import print_rows
 from lanczosnet.cli.report import page_or_reason
-from lanczosnet.files import REPORT
+from lanczosnet.files import REPORT, atomic_write
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -112,8 +112,7 @@ def _page(out: Path, rows: list[dict[str, str]]) -> None:
 def _report(path: Path, rows: list[dict[str, str]], seeds: int) -> None:
     header = list(rows[0])
     lines = [" | ".join(cells) for cells in (header, ["---"] * len(header), *([*row.values()] for row in rows))]
-    path.write_text(
-        f"""# Digits from {LABELS} labels per class
+    text = f"""# Digits from {LABELS} labels per class
 
 1,797 handwritten digits, each joined to its ten nearest neighbours. {LABELS} digits of every class have a label; 500
 others choose the epoch, 1,000 more are the test. Mean and deviation over {seeds} runs with different splits and first
@@ -124,6 +123,6 @@ weights, recipe `modern`, {SETTINGS["epochs"]} epochs.
 The diffusion map places digits by where a random walk over their neighbourhoods leads; it has seen no label.
 
 ![Diffusion map](diffusion_map.png)
-""",
-        encoding="utf-8",
-    )
+"""
+    with atomic_write(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -27,7 +27,10 @@ def predict(
     inputs: Annotated[
         list[str], typer.Argument(metavar="INPUT...", help="A CSV file, - for standard input, SMILES, or a data set.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Where the CSV goes; default standard output.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Where the CSV goes; default standard output. Of a graph folder also .parquet or .npy."),
+    ] = None,
     smiles: Annotated[
         str | None,
         typer.Option("--smiles-column", "--smiles", metavar="NAME", help="Of the SMILES; found where it is clear."),
@@ -49,8 +52,13 @@ def predict(
 
     Of a folder of models, as `train --seeds 5` leaves it, the mean, and their standard deviation as `uncertainty_...`.
     """
+    from lanczosnet.graphs.graph_folder import is_graph_folder
     from lanczosnet.training.ensemble import load_models
 
+    is_one_model = (model / "config.json").is_file()
+    if is_one_model and len(inputs) == 1 and out is not None and is_graph_folder(Path(inputs[0]).expanduser()):
+        _predict_folder(model, inputs[0], out, device)
+        return
     trained = load_models(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
@@ -61,6 +69,19 @@ def predict(
     else:
         _write_to(out, rows)
         _tell_units(units)
+
+
+def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
+    """A large graph, block by block, and in all processes that `torchrun` started."""
+    from lanczosnet.backends.processes import leave, num_processes, processes_here
+    from lanczosnet.cli.options import fabric_for
+    from lanczosnet.graphs.stored_graph import stored_graph
+    from lanczosnet.training.serialization import load_model
+    from lanczosnet.training.stored_predictions import predict_stored
+
+    place = fabric_for(device).device if num_processes() > 1 else device_of(device)
+    predict_stored(load_model(model, device=place), stored_graph(source), out, processes_here(), PREFIX)
+    leave()
 
 
 def _predicted(

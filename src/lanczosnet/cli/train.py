@@ -30,6 +30,7 @@ from lanczosnet.cli.options import (
     Source,
     check_device,
     fabric_for,
+    in_options,
     read_data_settings,
     read_settings,
     resumable,
@@ -145,7 +146,7 @@ def train(
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)
     for note in job.notes:
-        typer.echo(note, err=True)
+        typer.echo(in_options(note), err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}

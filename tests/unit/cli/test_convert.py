@@ -40,6 +40,15 @@ def test_all_verbs_take_a_folder(big, tmp_path):
     trained = run("train", big, "--set", "epochs=2", "--out", tmp_path / "model", "--device", "cpu", "--json")
     assert trained.exit_code == 0, trained.output
     assert len(run("predict", tmp_path / "model", big).stdout.splitlines()) == 61
+    files = {kind: tmp_path / f"predicted.{kind}" for kind in ("csv", "parquet", "npy")}
+    for file in files.values():
+        found = run("predict", tmp_path / "model", big, "--out", file)
+        assert found.exit_code == 0, found.output
+    table = pd.read_csv(files["csv"])
+    assert list(table) == ["item", "predicted_label", "predicted_label_probability"]
+    pd.testing.assert_frame_equal(table, pd.read_parquet(files["parquet"]), check_dtype=False)
+    assert [["x", "y"][code] for code in np.load(files["npy"])[:, 0]] == table["predicted_label"].tolist()
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
     assert run("spectrum", big, "--figure", tmp_path / "s.png").exit_code == 0
     drawn = "--out", tmp_path / "e.csv", "--figure", tmp_path / "e.png"
     assert run("embed", big, *drawn).exit_code == 0

@@ -24,11 +24,7 @@ class ShardLoader(Loader):
     is_fixed = False
 
     def __init__(self, model: nn.Module, data: StoredGraph, device: torch.device, processes: Processes) -> None:
-        name = type(model).__name__
-        if name not in SHARDED:
-            raise TrainingError(
-                f"{name} cannot be shared out over processes: train one of {', '.join(SHARDED)}, or use one process"
-            )
+        check_shareable(model)
         self.processes = processes
         dtype = next(model.parameters()).dtype
         part = shard_of(data, processes, dtype, device)
@@ -63,6 +59,14 @@ class ShardLoader(Loader):
         row = torch.searchsorted(self.nodes, items).clamp(max=len(self.nodes) - 1)
         places = (self.nodes[row] == items).nonzero().squeeze(1)
         return places, row[places]
+
+
+def check_shareable(model: nn.Module) -> None:
+    name = type(model).__name__
+    if name not in SHARDED:
+        raise TrainingError(
+            f"{name} cannot be shared out over processes: take one of {', '.join(SHARDED)}, or use one process"
+        )
 
 
 def _tell(shard: Shard) -> None:
