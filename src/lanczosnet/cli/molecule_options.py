@@ -54,4 +54,4 @@ def unclear_columns(source: str) -> Iterator[None]:
     except UnclearColumnsError as error:
         option = "--smiles-column" if "smiles=" in str(error) else "--target-columns"
         command = shlex.join(["lanczosnet", "train", source, option, error.candidates[-1]])
-        raise ValueError(f"{error}, for example:\n  {command}") from error
+        raise ValueError(f"{error}\nFor example:\n  {command}") from error

@@ -23,8 +23,8 @@ Kind = Literal["empty", "index", "rising", "0/1", "numbers", "words", "text"]
 class UnclearColumnsError(DataError):
     """Several columns may be meant; `candidates` are their names."""
 
-    def __init__(self, problem: str, table: MoleculeTable, candidates: Sequence[str], remedy: str) -> None:
-        super().__init__(problem, file=table.path, remedy=remedy)
+    def __init__(self, problem: str, table: MoleculeTable, candidates: Sequence[str]) -> None:
+        super().__init__(problem, file=table.path)
         self.candidates = list(candidates)
 
 
@@ -46,9 +46,8 @@ def smiles_column(table: MoleculeTable, name: str | None) -> str:
         if len(found) == 1:
             return found[0]
         if found:
-            raise UnclearColumnsError(
-                f"several columns may hold SMILES: {', '.join(found)}", table, found, "Name one: smiles='...'"
-            )
+            several = f"several columns may hold SMILES: {', '.join(found)}. Name one: smiles='...'"
+            raise UnclearColumnsError(several, table, found)
     found = [column for column in dict.fromkeys(table.header) if _holds_smiles(table.column(column, "smiles"))]
     if len(found) == 1:
         return found[0]
@@ -161,10 +160,9 @@ def choose_targets(table: MoleculeTable, taken: Collection[str]) -> tuple[list[s
 
 def _unclear(table: MoleculeTable, looks: Sequence[Look], found: Sequence[Look]) -> UnclearColumnsError:
     return UnclearColumnsError(
-        f"it is not clear which of {len(found)} columns are to be learnt{_listed(looks)}",
+        f"it is not clear which of {len(found)} columns are to be learnt. Name them: targets=[...]{_listed(looks)}",
         table,
         [candidate.name for candidate in found],
-        "Name them: targets=[...]",
     )
 
 
