@@ -3,6 +3,7 @@
 `nox --list` names the sessions; `nox -s 'tests-3.12(lowest)' -- tests/unit/krylov` runs one of them on a folder.
 """
 
+import tempfile
 from pathlib import Path
 
 import nox
@@ -13,6 +14,9 @@ PYTHONS = nox.project.python_versions(PROJECT)  # of the classifiers
 FAST = ["-n", "2", "-m", "not slow"]
 # Old packages know nothing of what is deprecated in new ones; what is in ours, the newest show.
 WARNINGS = {"lowest": ["-W", "ignore::DeprecationWarning"], "newest": []}
+
+# nox's own lies inside the source tree, where the package refuses to write.
+TEMPORARY = tempfile.gettempdir()
 
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
@@ -36,4 +40,4 @@ def tests(session: nox.Session, versions: str) -> None:
     constraints = Path(session.create_tmp()) / "floors.txt"
     constraints.write_text("\n".join(floors() if versions == "lowest" else []), encoding="utf-8")
     session.install("--only-binary=:all:", "--upgrade", "-c", str(constraints), "-e", ".[test]")
-    session.run("python", "-m", "pytest", *WARNINGS[versions], *(session.posargs or FAST))
+    session.run("python", "-m", "pytest", *WARNINGS[versions], *(session.posargs or FAST), env={"TMPDIR": TEMPORARY})

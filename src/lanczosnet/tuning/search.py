@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.pool import NullPool
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
@@ -95,7 +96,7 @@ def _study(search: Search, jobs: Sequence[Job], folder: Path) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     folder.mkdir(parents=True, exist_ok=True)
     study = optuna.create_study(
-        storage=f"sqlite:///{folder / STUDY}",
+        storage=_storage(folder / STUDY),
         study_name=search.space.name,
         direction="maximize" if METRICS[jobs[0].task.metric].higher_is_better else "minimize",
         pruner=_pruner(search.pruner, jobs[0].recipe.epochs * len(jobs)),
@@ -111,6 +112,11 @@ def _study(search: Search, jobs: Sequence[Job], folder: Path) -> optuna.Study:
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)):
         study.tell(trial.number, state=TrialState.FAIL)  # its process was killed
     return study
+
+
+def _storage(path: Path) -> optuna.storages.RDBStorage:
+    """A database whose connections are closed after each use, and not when the interpreter ends."""
+    return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"poolclass": NullPool})
 
 
 def _pruner(name: str, epochs: int) -> optuna.pruners.BasePruner:

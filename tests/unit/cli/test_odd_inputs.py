@@ -1,5 +1,6 @@
 """Texts that are no paths, numbers that are none, and inputs that are closed: a message, or the right thing."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -56,9 +57,9 @@ def test_a_closed_input_is_told(monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "karate", "--seed", "-1"), "greater than or equal to 0"),
-        (("train", "karate", "--split-seed", "-1"), "greater than or equal to 0"),
-        (("spectrum", "karate", "--seed", 2**70), "less than or equal to"),
+        (("train", "karate", "--seed", "-1"), "(greater than or equal to 0|in the range 0<=x)"),
+        (("train", "karate", "--split-seed", "-1"), "(greater than or equal to 0|in the range 0<=x)"),
+        (("spectrum", "karate", "--seed", 2**70), "(less than or equal to|in the range 0<=x)"),
         (("train", "karate", "--data-set", "data_dir=/x"), "data_dir is set by --data-dir"),
         (("spectrum", "karate", "--data-set", "source=x"), "source is set by the argument SOURCE"),
     ],
@@ -66,7 +67,7 @@ def test_a_closed_input_is_told(monkeypatch, capsys):
 def test_what_no_option_takes_is_bad_usage(monkeypatch, capsys, arguments, message):
     code, _, said = ended(monkeypatch, capsys, *arguments)
     assert code == 2
-    assert message in " ".join(said.replace("│", "").split())
+    assert re.search(message, " ".join(said.replace("│", "").split()))  # versions of typer word it differently
 
 
 def test_sizes_follow_from_the_data(monkeypatch, capsys, tmp_path):
