@@ -71,10 +71,8 @@ def lanczos(
         dense batch `[graph, node, node]` -> basis `[graph, node, step]`, coefficients `[graph, step]`;
         sparse `[node, node]` -> basis `[node, step]`, coefficients `[step]`, or `[graph, step]` with segments.
     """
-    if on_breakdown not in ("pad", "restart"):
-        raise ValueError(f"on_breakdown must be 'pad' or 'restart', not {on_breakdown!r}")
-    if gradient not in ("adjoint", "autograd"):
-        raise ValueError(f"gradient must be 'adjoint' or 'autograd', not {gradient!r}")
+    _check_choice("on_breakdown", on_breakdown, ("pad", "restart"))
+    _check_choice("gradient", gradient, ("adjoint", "autograd"))
     operator, start = opened(operator, start, symmetric=True, validate=validate)
     check_symmetric(operator)
     with in_full_precision(operator, start):
@@ -90,6 +88,11 @@ def lanczos(
     diagonal, off_diagonal, steps = coefficients
     dtype = setup.dtype
     return Tridiagonalization(basis.mT.to(dtype), diagonal.to(dtype), off_diagonal.to(dtype), steps, setup.segment)
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
 
 
 def check_symmetric(operator: Operator | Callable[[Tensor], Tensor]) -> None:
