@@ -1,6 +1,7 @@
 """The user's own PyG `Data` objects, from a list, a file or a folder."""
 
 import re
+import warnings
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,7 +65,12 @@ def _read(file: Path) -> Any:
     _check_archive(file)
     missing = [kind for kind in ADMITTED if kind not in torch.serialization.get_safe_globals()]
     try:
-        with torch.serialization.safe_globals(missing):
+        with (
+            torch.serialization.safe_globals(missing),
+            torch.sparse.check_sparse_tensor_invariants(),  # which new versions do by themselves, and say so
+            warnings.catch_warnings(),
+        ):
+            warnings.filterwarnings("ignore", "Validating sparse tensor invariants", UserWarning)
             content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has many ways to refuse a file
         refused = re.search(r"GLOBAL (\S+)", str(error))
