@@ -10,7 +10,16 @@ import typer
 
 from lanczosnet._extras import require
 from lanczosnet.cli.molecule_inputs import is_molecule_file, needs_own_reader, rows_of, smiles_of
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, in_options, read_data_settings
+from lanczosnet.cli.options import (
+    DataDir,
+    DataSettings,
+    Device,
+    Json,
+    ModelFolder,
+    device_of,
+    in_options,
+    read_data_settings,
+)
 from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ def test_every_verb_that_reads_files_has_the_option(name):
 
 def test_a_message_names_the_option_which_raises_the_limit_for_this_command_alone(monkeypatch, capsys):
     _, refused, _ = ended(monkeypatch, capsys, "predict", MODEL, LONG)
-    assert "letters of a SMILES: 5,100 is more than the limit of 5,000. If it is meant, raise it with --limit" in refused
+    assert "5,100 is more than the limit of 5,000. If it is meant, raise it with --limit smiles=VALUE" in refused
     code, predicted, _ = ended(monkeypatch, capsys, "predict", MODEL, LONG, "--limit", "smiles=6000")
     assert code == 0
     assert "--limit" not in predicted
