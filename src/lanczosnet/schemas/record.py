@@ -113,7 +113,9 @@ def check_checksum(document: Document, where: str | Path, remedy: str) -> None:
     """An error if the document is not as it was written; one of an earlier version has no checksum."""
     if "checksum" in document and document["checksum"] != checksum_of(document):
         problem = "the document was changed after it was written: its checksum is another"
-        raise FileError(problem, file=where, remedy=f"{remedy}; if you changed it on purpose, remove the field checksum")
+        raise FileError(
+            problem, file=where, remedy=f"{remedy}; if you changed it on purpose, remove the field checksum"
+        )
 
 
 def check_type(value: Any, kind: Any, what: str) -> None:
