@@ -257,9 +257,10 @@ def model_config(text: bytes, path: Path) -> ModelConfig:
 def _of_published_form(document: Document) -> Document:
     """Format 1: a network that does not say how its convolutions follow one another has the published form."""
     architecture = document.get("architecture")
-    options = architecture.get("options") if isinstance(architecture, dict) else None
-    if isinstance(options, dict) and "lanczos" in str(architecture.get("name")).lower():
-        document = document | {"architecture": architecture | {"options": {"block": "plain"} | options}}
+    if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
+        options = architecture.get("options")
+        if isinstance(options, dict):
+            document = document | {"architecture": architecture | {"options": {"block": "plain"} | options}}
     return document | {"format": 2}
 
 
