@@ -7,7 +7,7 @@ import typer
 
 from lanczosnet.cli.molecule_inputs import is_molecule_file, rows_of, smiles_of
 from lanczosnet.cli.molecule_options import SmilesColumn
-from lanczosnet.cli.options import Device, ModelFolder, device_of
+from lanczosnet.cli.options import Device, ModelFolder, device_of, in_options
 
 FORMATS = (".csv", ".parquet", ".npy")
 
@@ -34,7 +34,8 @@ def encode(
         texts = smiles_of(rows_of(Path(inputs[0])), inputs[0], smiles_column, trained.config.data.options.get("smiles"))
     else:
         texts = inputs
-    fingerprints, errors = trained.encode(texts)
+    fingerprints, unreadable = trained.encode(texts)
+    errors = tuple(map(in_options, unreadable))
     _write(out, texts, fingerprints.numpy(), errors)
     failed = sum(map(bool, errors))
     typer.echo(f"{out}: {len(texts) - failed} fingerprints of {fingerprints.shape[1]} numbers", err=True)
