@@ -106,7 +106,7 @@ def test_the_page_has_one_table_with_all_of_them(tmp_path):
     done = CliRunner().invoke(app, ["report", str(tmp_path / "lines"), "--out", str(tmp_path / "page.html")])
     assert done.exit_code == 0, done.output
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert page.count("<section") and "chemprop 2.3.1, run here" in page
+    assert "chemprop 2.3.1, run here" in page
 
 
 @pytest.mark.data
