@@ -1,5 +1,6 @@
 """What each process of `torch.distributed.run` finds of a graph that is shared out, and what one process finds."""
 
+import ctypes
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from lanczosnet.affinity import adjacency, connected_components, normalized
+from lanczosnet.backends.host_memory import return_freed_blocks
 from lanczosnet.backends.processes import leave, processes_here
 from lanczosnet.batching.shard import shard_of
 from lanczosnet.filters import spectral_basis
@@ -26,6 +28,7 @@ from lanczosnet.training.stored_predictions import predict_stored
 from lanczosnet.training.trainer import Trainer
 
 EPOCHS = 4
+LARGE = 120_000  # nodes
 OPTIONS = {"hidden_channels": 16, "num_layers": 2, "num_steps": 20, "filter_channels": (8,), "dropout": 0.0}
 
 
@@ -115,6 +118,33 @@ def _trained(folder: Path, data: Any, of_all: Any) -> dict[str, Any]:
     return facts
 
 
+def megabytes_of_training(folder: Path) -> float:
+    """What a training takes at its peak, above what the process has before; freed memory goes back."""
+    return_freed_blocks()
+    data = load(folder)
+    parts = split(data, "uniform", fraction=0.5)
+    task = task_of(data, parts.train)
+    model = architecture_for(data, task, "lanczosnet", OPTIONS).build(0)
+    ctypes.CDLL(None).malloc_trim(0)  # what is free could be used unseen
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = _resident("VmRSS")
+    fit(model, data, parts, task, recipe("paper", task.level, {"epochs": 2}), fabric=fabric_for("cpu"))
+    return _resident("VmHWM") - before
+
+
+def _resident(what: str) -> float:
+    return int(Path("/proc/self/status").read_text().split(f"{what}:")[1].split()[0]) / 1024
+
+
+def large() -> Data:
+    """So many nodes that their memory counts; neighbours have close numbers."""
+    generator = torch.Generator().manual_seed(0)
+    left = torch.randint(0, LARGE, (4 * LARGE,), generator=generator)
+    right = (left + torch.randint(1, 100, left.shape, generator=generator)) % LARGE
+    y = torch.arange(LARGE) % 4
+    return Data(x=torch.randn(LARGE, 64), edge_index=torch.stack([left, right]), y=y, name="large", num_nodes=LARGE)
+
+
 def store(folder: Path, data: Data) -> Path:
     store_graph(data, folder)
     return folder
@@ -125,6 +155,8 @@ if __name__ == "__main__":
     fabric_for("cpu", "64-true")
     for folder in folders:
         found = found_here(folder)
+        if folder.name == "many":
+            found["megabytes"] = megabytes_of_training(folder.with_name("large"))
         if torch.distributed.get_rank() == 0:
             torch.save(found, out / f"{folder.name}.pt")
     leave()

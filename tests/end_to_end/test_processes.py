@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app
 from lanczosnet.graphs import load
-from shared_graph import found_here, many_components, store
+from shared_graph import found_here, large, many_components, megabytes_of_training, store
 from two_processes import gradients_and_losses
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -85,6 +85,7 @@ def test_seeds_trained_at_once_are_those_trained_alone(tmp_path):
 def found_alone(tmp_path_factory, request) -> dict[Path, dict[str, torch.Tensor]]:
     """What one process finds of a graph of many components and, where its files are here, of Pubmed."""
     folder = tmp_path_factory.mktemp("graphs")
+    store(folder / "large", large())
     folders = [store(folder / "many", many_components())]
     with contextlib.suppress(pytest.skip.Exception):
         folders.append(store(folder / "pubmed", load("pubmed", data_dir=request.getfixturevalue("real_data"))))
@@ -99,6 +100,10 @@ def test_processes_that_share_a_graph_find_what_one_finds(processes, found_alone
     for folder, wanted in found_alone.items():
         found = torch.load(tmp_path / f"{folder.name}.pt", weights_only=True)
         assert found.pop("halo") > 0
+        if folder.name == "many" and processes == 4:
+            alone = megabytes_of_training(folder.with_name("large"))
+            assert found["megabytes"] < 0.35 * alone, (found["megabytes"], alone)
+        found.pop("megabytes", None)
         assert found.keys() == wanted.keys()
         for name, expected in wanted.items():
             torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-10, msg=f"{folder.name}: {name}")

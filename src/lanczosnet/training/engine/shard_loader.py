@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.backends.host_memory import return_freed_blocks
 from lanczosnet.backends.processes import Processes
 from lanczosnet.batching.shard import Shard, shard_of
 from lanczosnet.graphs.stored_graph import StoredGraph
@@ -25,6 +26,8 @@ class ShardLoader(Loader):
 
     def __init__(self, model: nn.Module, data: StoredGraph, device: torch.device, processes: Processes) -> None:
         check_shareable(model)
+        if device.type == "cpu":
+            return_freed_blocks()
         self.processes = processes
         dtype = next(model.parameters()).dtype
         part = shard_of(data, processes, dtype, device)
