@@ -102,6 +102,7 @@ def architecture_for(
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
     options = dict(options or {})
     check_options(name, options)
+    _check_phases(data, options)
     for key in ("in_channels", "out_channels"):
         if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
@@ -109,7 +110,7 @@ def architecture_for(
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
     sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
     return Architecture(
-        name, sizes[kind_of(data, task)] | _inputs(data) | {"out_channels": task.out_channels} | form | options
+        name, sizes[kind_of(data, task)] | _inputs(data, options) | {"out_channels": task.out_channels} | form | options
     )
 
 
@@ -162,7 +163,21 @@ def _constructor(name: str) -> dict[str, Any]:
     return {key: kind for key, kind in found.items() if key != "self"}
 
 
-def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
+def _check_phases(data: Data | PackedGraphs, options: Mapping[str, Any]) -> None:
+    """One graph must have what an option is for; of many, each may be another kind."""
+    if isinstance(data, PackedGraphs):
+        return
+    if options.get("magnetic") and not _has(data, "edge_flow"):
+        raise TrainingError(f"no edge of {data.name} is directed: leave magnetic out")
+    if options.get("signed") and not _has(data, "edge_sign"):
+        raise TrainingError(f"no edge of {data.name} has a negative weight: leave signed out")
+
+
+def _has(data: Data | PackedGraphs, key: str) -> bool:
+    return key in data.edge if isinstance(data, PackedGraphs) else key in data
+
+
+def _inputs(data: Data | PackedGraphs, options: Mapping[str, Any]) -> dict[str, Any]:
     x = data.node.get("x") if isinstance(data, PackedGraphs) else data.x
     if x is None:
         raise TrainingError(f"{data.name} has no node features: give every node an x")
@@ -177,4 +192,5 @@ def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
             f"edge_attr of {data.name} {tuple(edge_attr.shape)} holds other numbers than 0 and 1, which no network "
             "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it"
         )
-    return inputs | {"num_edge_types": edge_attr.shape[1] if are_types else 0}
+    are_in_s = options.get("signed") and _has(data, "edge_sign")
+    return inputs | {"num_edge_types": edge_attr.shape[1] if are_types and not are_in_s else 0}
