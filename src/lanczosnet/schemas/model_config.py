@@ -3,7 +3,6 @@
 `record` documents how a field is added.
 """
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,9 +23,9 @@ from lanczosnet.schemas.record import (
     check_checksum,
     check_distinct,
     checked,
-    checksum_of,
     field,
     parsed,
+    signed,
     up_to_date,
 )
 
@@ -266,10 +265,9 @@ def _of_published_form(document: Document) -> Document:
 
 def signed_document(config: Document, path: Path) -> Document:
     """What is written, with its checksum; it must be readable again."""
-    document = json.loads(json.dumps(config))
-    document |= {"checksum": checksum_of(document)}
+    document = signed(config)
     checked(document, ModelConfig, path, "This is a mistake of the program: please report it")
-    return dict(document)
+    return document
 
 
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:

@@ -13,6 +13,7 @@
 | `smiles`, `smiles_ptr` | `[byte]`, `[molecule + 1]` | the SMILES in UTF-8, and where each begins |
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,10 +30,12 @@ from lanczosnet.schemas.record import (
     Positive,
     Record,
     Sha256,
+    check_checksum,
     checked,
     field,
     parsed,
     shown,
+    signed,
     up_to_date,
 )
 
@@ -87,12 +90,20 @@ class PackedHeader(Record, frozen=True, kw_only=True):
     version: Positive
     origin: OriginRecord
     content: Sha256  # of the arrays
+    checksum: Sha256 | None = None  # of all the rest; None in files of earlier versions
 
 
 def packed_header(text: str, path: Path) -> PackedHeader:
     """The header in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), VERSION, path, REMEDY, key="version")
-    return checked(document, PackedHeader, path, REMEDY)
+    written = parsed(text, path, REMEDY)
+    header = checked(up_to_date(written, VERSION, path, REMEDY, key="version"), PackedHeader, path, REMEDY)
+    check_checksum(written, path, REMEDY)
+    return header
+
+
+def header_text(origin: Document, content: str) -> str:
+    """The header that says what arrays of this digest were made from."""
+    return json.dumps(signed({"format": FORMAT, "version": VERSION, "origin": origin, "content": content}))
 
 
 def origin_record(document: Document, path: Path) -> OriginRecord:

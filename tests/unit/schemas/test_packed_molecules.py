@@ -9,6 +9,7 @@ from safetensors.numpy import save
 
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.cache import _digest, write_cache
+from lanczosnet.schemas.record import signed
 
 ORIGIN = {
     "source": "0" * 64,
@@ -130,3 +131,14 @@ def test_what_is_no_such_file_is_refused(tmp_path, header):
     (tmp_path / "packed.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
     with pytest.raises(DataError, match="the cache cannot be used"):
         load(tmp_path / "packed.safetensors")
+
+
+def test_another_description_under_the_old_checksum_is_refused(tmp_path):
+    path = tmp_path / "packed.safetensors"
+    header = signed({"format": "lanczosnet-molecules", "version": 1, "origin": ORIGIN, "content": _digest(arrays())})
+    path.write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
+    load(path)
+    header["origin"]["targets"] = ["another name"]
+    path.write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
+    with pytest.raises(DataError, match="the document was changed after it was written"):
+        load(path)
