@@ -171,8 +171,29 @@ def checkpoint(arrays: Arrays, text: str) -> bytes:
 
 
 def signed_config(config: bytes, weights: bytes) -> bytes:
-    """The configuration of a model directory whose weights somebody replaced."""
-    return json.dumps(json.loads(config) | {"weights": hashlib.sha256(weights).hexdigest()}).encode()
+    """The configuration of a model directory whose weights somebody replaced, under a right checksum."""
+    document = json.loads(config) | {"weights": hashlib.sha256(weights).hexdigest()}
+    return json.dumps(with_checksum(document)).encode()
+
+
+def resigned_config(content: bytes) -> Strategy:
+    """A configuration under a right checksum, which says something else."""
+    return damaged_json(json.loads(content)).map(lambda m: Mutant(m.says, lambda: _resigned(m.build()), m.effect))
+
+
+def _resigned(content: bytes) -> bytes:
+    try:
+        document = json.loads(content)
+        return json.dumps(with_checksum(document)).encode() if isinstance(document, dict) else content
+    except (ValueError, RecursionError):
+        return content
+
+
+def with_checksum(document: dict[str, Any]) -> dict[str, Any]:
+    """As the package writes it."""
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def repacked(content: bytes) -> Strategy:

@@ -7,7 +7,7 @@ import typer
 
 from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, rows_of, smiles_of
 from lanczosnet.cli.molecule_options import SmilesColumn
-from lanczosnet.cli.options import Device, ModelFolder, device_of
+from lanczosnet.cli.options import Device, ModelFolder, device_of, in_options
 
 FORMATS = (".csv", ".parquet", ".npy")
 
@@ -36,7 +36,8 @@ def encode(
         descriptors = descriptors_of(rows, inputs[0], about.get("descriptor_columns", ()))
     else:
         texts, descriptors = inputs, None
-    fingerprints, errors = trained.encode(texts, descriptors=descriptors)
+    fingerprints, unreadable = trained.encode(texts, descriptors=descriptors)
+    errors = tuple(map(in_options, unreadable))
     _write(out, texts, fingerprints.numpy(), errors)
     failed = sum(map(bool, errors))
     typer.echo(f"{out}: {len(texts) - failed} fingerprints of {fingerprints.shape[1]} numbers", err=True)

@@ -10,7 +10,16 @@ import typer
 
 from lanczosnet._extras import require
 from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, needs_own_reader, rows_of, smiles_of
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
+from lanczosnet.cli.options import (
+    DataDir,
+    DataSettings,
+    Device,
+    Json,
+    ModelFolder,
+    device_of,
+    in_options,
+    read_data_settings,
+)
 from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
@@ -188,7 +197,12 @@ def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
     taken = [key for key in predictions[0] if key in rows[0]] if predictions else []
     if taken:
         raise ValueError(f"the table already has columns named {', '.join(taken)}: rename or drop them first")
-    return [row | prediction for row, prediction in zip(rows, predictions, strict=True)]
+    return [row | prediction | _told(prediction) for row, prediction in zip(rows, predictions, strict=True)]
+
+
+def _told(prediction: Row) -> Row:
+    """Its error in the words of the command line."""
+    return {"error": in_options(prediction["error"])} if prediction.get("error") else {}
 
 
 def _show(rows: list[Row], units: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from lanczosnet.schemas.record import Meta, Name, Record, check_distinct
 
 AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", "hybridization", "aromatic", "ring"]
 
+NAMED = ("chirality", "hybridization")  # categories whose values are texts; those of the others are numbers
 FINGERPRINT_BYTES = 256  # of the Morgan fingerprint
 RDKIT_DESCRIPTORS = 208
 
@@ -34,3 +35,6 @@ class FeaturizerRecord(Record, frozen=True, kw_only=True):
                 raise ValueError(f"bonds must have {required}")
         for name, known in self.atoms.items():
             check_distinct(f"atoms.{name}", known)
+            kind = str if name in NAMED else int
+            if not all(isinstance(value, kind) for value in known):
+                raise ValueError(f"atoms.{name} must have {'texts' if kind is str else 'whole numbers'} alone")

@@ -3,6 +3,7 @@
 `record` documents how a field is added.
 """
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -20,8 +21,10 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     Share,
+    check_checksum,
     check_distinct,
     checked,
+    checksum_of,
     field,
     parsed,
     up_to_date,
@@ -226,6 +229,7 @@ class ModelConfig(Record, frozen=True, kw_only=True):
     result: ResultRecord
     versions: dict[str, str]
     weights: Sha256
+    checksum: Sha256 | None = None  # of all the rest; None in models of earlier versions
 
     def __post_init__(self) -> None:
         options, task = self.architecture.options, self.task
@@ -245,8 +249,11 @@ class ModelConfig(Record, frozen=True, kw_only=True):
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
     """The configuration in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _of_published_form})
-    return checked(document, ModelConfig, path, REMEDY)
+    written = parsed(text, path, REMEDY)
+    document = up_to_date(written, FORMAT, path, REMEDY, {1: _of_published_form})
+    config = checked(document, ModelConfig, path, REMEDY)
+    check_checksum(written, path, REMEDY)
+    return config
 
 
 def _of_published_form(document: Document) -> Document:
@@ -255,13 +262,16 @@ def _of_published_form(document: Document) -> Document:
     if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
         options = architecture.get("options")
         if isinstance(options, dict):
-            options.setdefault("block", "plain")
+            document = document | {"architecture": architecture | {"options": {"block": "plain"} | options}}
     return document | {"format": 2}
 
 
-def check_document(document: Document, path: Path) -> None:
-    """What is written must be readable again."""
+def signed_document(config: Document, path: Path) -> Document:
+    """What is written, with its checksum; it must be readable again."""
+    document = json.loads(json.dumps(config))
+    document |= {"checksum": checksum_of(document)}
     checked(document, ModelConfig, path, "This is a mistake of the program: please report it")
+    return dict(document)
 
 
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:

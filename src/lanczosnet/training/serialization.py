@@ -22,7 +22,7 @@ from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.featurizer import PAPER
-from lanczosnet.schemas.model_config import FORMAT, ModelConfig, check_document, model_config
+from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.errors import ArchitectureError, TrainingError
@@ -107,8 +107,7 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
     from safetensors.torch import save as serialized
 
     content = serialized(weights)
-    config = config | {"weights": hashlib.sha256(content).hexdigest()}
-    check_document(json.loads(json.dumps(config)), folder / CONFIG)
+    config = signed_document(config | {"weights": hashlib.sha256(content).hexdigest()}, folder / CONFIG)
     folder.mkdir(parents=True, exist_ok=True)
     _keep_usable(folder)
     with atomic_write(folder / WEIGHTS, follows_links=False) as temporary:
