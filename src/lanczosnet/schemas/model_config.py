@@ -129,9 +129,11 @@ class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag=
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
+    descriptor_columns: tuple[Name, ...] = ()  # numbers that a molecule's row brings, in the network's order
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
+        check_distinct("descriptor_columns", self.descriptor_columns)
 
 
 class GraphsData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="graphs"):
