@@ -44,6 +44,7 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     },
 }
 
+HEAD_CHANNELS = 96  # where descriptors need a head, and the form has none
 LEAST_STEPS = 64  # up to which steps may outnumber the nodes of the largest graph: that costs nothing
 
 
@@ -103,15 +104,14 @@ def architecture_for(
     options = dict(options or {})
     check_options(name, options)
     _check_phases(data, options)
-    for key in ("in_channels", "out_channels"):
+    for key in ("in_channels", "out_channels", "descriptor_channels"):
         if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
     options |= _capped_steps(data, options)
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
     sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
-    return Architecture(
-        name, sizes[kind_of(data, task)] | _inputs(data, options) | {"out_channels": task.out_channels} | form | options
-    )
+    defaults = _descriptors(data, name) | sizes[kind_of(data, task)] | _inputs(data, options)
+    return Architecture(name, defaults | {"out_channels": task.out_channels} | form | options)
 
 
 def kind_of(data: Data | PackedGraphs, task: Task) -> Kind:
@@ -175,6 +175,18 @@ def _check_phases(data: Data | PackedGraphs, options: Mapping[str, Any]) -> None
 
 def _has(data: Data | PackedGraphs, key: str) -> bool:
     return key in data.edge if isinstance(data, PackedGraphs) else key in data
+
+
+def _descriptors(data: Data | PackedGraphs, name: str) -> dict[str, int]:
+    """Numbers that graphs bring as a whole join at a hidden layer, where no other width is given."""
+    held = data.graph.get("descriptors") if isinstance(data, PackedGraphs) else None
+    if held is None:
+        return {}
+    if "descriptor_channels" not in _constructor(name):
+        raise TrainingError(f"{name} takes no descriptors: use lanczosnet or adalanczosnet, or leave them out")
+    if held.dim() != 2 or not held.is_floating_point():
+        raise TrainingError(f"descriptors of {data.name} must be numbers [1, descriptor] of every graph")
+    return {"head_channels": HEAD_CHANNELS, "descriptor_channels": held.shape[1]}
 
 
 def _inputs(data: Data | PackedGraphs, options: Mapping[str, Any]) -> dict[str, Any]:
