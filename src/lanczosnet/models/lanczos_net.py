@@ -117,7 +117,7 @@ class LanczosNet(LanczosNetwork):
 
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
-        graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
+        graph = graph_inputs(data, self, validate=validate, packed=True, dtype=self.dtype)
         S = normalized(graph.adjacency, validate=validate)
         basis = None
         if self.needs_pairs:
