@@ -58,19 +58,24 @@ class TrainedModel:
         scaling = scaling_of(self.config.data)
         return scaling.apply(graph) if scaling else graph
 
-    def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
+    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
 
         Takes what the model was trained on: SMILES (a text or a list of them), a PyG `Data` or a list of them,
         `PackedGraphs`, or, for nearest-neighbour graphs, a table of features `[node, feature]` (an array, a tensor or
         a data frame with the training table's columns), whose rows are joined to one another. What cannot be read has
         its reason in `errors`.
-        """
-        return predict(self.network, self.task, self.config.data, items, batch_size)
 
-    def encode(self, smiles: Sequence[str], *, batch_size: int = 256) -> tuple[Tensor, tuple[str, ...]]:
+        A model with descriptor columns needs them beside the SMILES: `descriptors` is a data frame or a mapping with
+        these columns, or an array `[item, column]` in the order of `config.data.descriptor_columns`.
+        """
+        return predict(self.network, self.task, self.config.data, items, batch_size, descriptors)
+
+    def encode(
+        self, smiles: Sequence[str], *, descriptors: Any = None, batch_size: int = 256
+    ) -> tuple[Tensor, tuple[str, ...]]:
         """The learned fingerprints of molecules, `[item, channel]`, and why there is none (a row of NaN)."""
-        return encode(self.network, self.config.data, smiles, batch_size)
+        return encode(self.network, self.config.data, smiles, batch_size, descriptors)
 
 
 def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:
@@ -190,6 +195,8 @@ def data_description(data: Data | PackedGraphs) -> dict[str, Any]:
         known: dict[str, Any] = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
         if data.featurizer != PAPER:  # which models of earlier versions do not name
             known["featurizer"] = data.featurizer.described()
+        if columns := data.about.get("descriptor_columns"):
+            known["descriptor_columns"] = list(columns)
         return {"name": data.name, "inputs": "smiles", **known}
     if "neighbours" not in data:
         return {"name": data.name, "inputs": "graph"}
