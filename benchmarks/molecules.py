@@ -10,21 +10,19 @@ line of JSON, also appended to `--out`.
 """
 
 import argparse
-import csv
 import json
 import os
 import resource
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
+from chemprop_runs import cpu_seconds, measures, predict, train
 
-from lanczosnet.graphs import PackedGraphs, Split
+from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training import JobSpec, prepare, run
 from lanczosnet.training.job import Job
-from lanczosnet.training.metrics import METRICS
 
 
 def main() -> None:
@@ -50,9 +48,9 @@ def _compare(name: str, seed: int, arguments: argparse.Namespace) -> None:
 
 
 def _ours(job: Job, folder: Path) -> dict[str, Any]:
-    begin = _cpu_seconds(resource.RUSAGE_SELF)
+    begin = cpu_seconds(resource.RUSAGE_SELF)
     result = run(job, folder)
-    seconds = round(_cpu_seconds(resource.RUSAGE_SELF) - begin, 1)
+    seconds = round(cpu_seconds(resource.RUSAGE_SELF) - begin, 1)
     found = {part: round(result.metrics[part][job.task.metric], 4) for part in ("val", "test")}
     return found | {"metric": job.task.metric, "epochs": result.epochs, "cpu_seconds": seconds}
 
@@ -61,52 +59,11 @@ def _chemprop(job: Job, folder: Path, arguments: argparse.Namespace) -> dict[str
     """Its default command on the same molecules and split; time of the training alone."""
     data = job.data
     assert isinstance(data, PackedGraphs)
-    _write_table(data, folder / "data.csv")
-    parts = {part: getattr(job.split, part).tolist() for part in ("train", "val", "test")}
-    (folder / "split.json").write_text(json.dumps([parts]))
-    kind = "classification" if job.task.kind == "classification" else "regression"
-    table = ["-i", str(folder / "data.csv"), "-s", "smiles", "--accelerator", "cpu", "-q"]
-    options = ["--target-columns", *job.task.targets, "-t", kind, "--splits-file", str(folder / "split.json")]
-    options += ["--pytorch-seed", str(job.spec.seed), "-o", str(folder / "model")]
-    options += ["--epochs", str(arguments.epochs)] if arguments.epochs is not None else []
-    begin = _cpu_seconds(resource.RUSAGE_CHILDREN)
-    _call([arguments.chemprop, "train", *table, *options])
-    seconds = round(_cpu_seconds(resource.RUSAGE_CHILDREN) - begin, 1)
-    out = folder / "predicted.csv"
-    _call([arguments.chemprop, "predict", *table, "--model-paths", str(folder / "model"), "-o", str(out)])
-    return _measured(job, data, job.split, out) | {"metric": job.task.metric, "cpu_seconds": seconds}
-
-
-def _measured(job: Job, data: PackedGraphs, split: Split, predicted: Path) -> dict[str, float]:
-    rows = list(csv.DictReader(predicted.open(encoding="utf-8")))
-    values = torch.tensor([[float(row[target]) for target in job.task.targets] for row in rows])
-    measure = METRICS[job.task.metric].function
-    found = {}
-    for part in ("val", "test"):
-        items = getattr(split, part)
-        columns = zip(values[items].unbind(1), data.y[items].unbind(1), strict=True)
-        scores = [float(measure(*column)) for column in columns]
-        found[part] = round(sum(scores) / len(scores), 4)
-    return found
-
-
-def _write_table(data: PackedGraphs, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["smiles", *data.targets])
-        for smiles, y in zip(data.smiles, data.y.tolist(), strict=True):
-            writer.writerow([smiles.strip(), *("" if value != value else value for value in y)])
-
-
-def _call(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command[:2])} failed:\n{done.stderr[-2000:]}")
-
-
-def _cpu_seconds(who: int) -> float:
-    used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
+    spent = train(arguments.chemprop, data, job.split, job.task, job.spec.seed, folder, arguments.epochs)
+    predict(arguments.chemprop, folder)
+    found = measures(data, job.split, job.task, folder)
+    scores = {part: round(each.mean[job.task.metric], 4) for part, each in found.items()}
+    return scores | {"metric": job.task.metric, "cpu_seconds": spent["cpu_seconds"]}
 
 
 def _tell(line: dict[str, Any], out: Path | None) -> None:

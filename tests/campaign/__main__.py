@@ -2,22 +2,29 @@
 
 import argparse
 import os
+import shutil
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from campaign import downloads, faults, hostile_files, kills, materials, sandbox
-from campaign.pool import Broken, Case, attacked
+from campaign.pool import Broken, Case, Outcome, attacked
 from campaign.targets import TARGETS
 from campaign.verdicts import Failure
 
 FILES, KILLS, MINUTES = 3000, 110, 30.0
 REPORTED_ONLY = {"vague"}  # a message that does not name the file: shown, but no failure
+MUST_NOT = {
+    "hostile files": ("traceback", "hang", "memory", "executed", "wrong answer"),
+    "kills": ("other result", "orphan", "stray", "traceback"),
+    "faults": ("traceback", "hang", "other result", "stray"),
+}
 
 
 @dataclass
@@ -40,11 +47,14 @@ def main(arguments: list[str] | None = None) -> int:
         materials.make(good)
         cases = list(_cases(options, good))
         until = begin + 60 * options.minutes
-        scores, failures, broken = _worked(
-            attacked(iter(cases), Path(folder) / "work", options.jobs, until), options.verbose
-        )
+        kept = partial(_kept, options.keep / f"seed-{options.seed}")
+        outcomes = attacked(iter(cases), Path(folder) / "work", options.jobs, until, kept)
+        scores, failures, broken = _worked(outcomes, options.verbose)
     _print_failures(failures, broken)
+    if broken or any(score.failed for score in scores.values()):
+        print(f"\nwhat failed is kept in {options.keep / f'seed-{options.seed}'}, a folder for each attack")
     _print_scores(scores, time.monotonic() - begin)
+    _print_kinds(scores)
     untried = len(cases) - sum(score.tried for score in scores.values())
     if untried:
         print(f"{untried} attacks were not tried: --minutes was too short")
@@ -65,6 +75,9 @@ def _options() -> argparse.ArgumentParser:
     parser.add_argument("--case", type=int, help="one attack of each class alone: its number")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="no attack begins after so many")
     parser.add_argument("--jobs", type=int, default=2, help="attacks at once")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("build/campaign"), metavar="FOLDER", help="where the files of failures go"
+    )
     parser.add_argument("--verbose", action="store_true", help="print every failure when it happens")
     return parser
 
@@ -92,8 +105,18 @@ def _cases(options: argparse.Namespace, good: Path) -> Iterator[Case]:
             yield case
 
 
+def _kept(folder: Path, case: Case, outcome: Outcome) -> Path | None:
+    """Where the files of an attack go that must be looked at."""
+    if not isinstance(outcome, Broken) and not {failure.kind for failure in outcome} - REPORTED_ONLY:
+        return None
+    place = folder / case.name
+    shutil.rmtree(place, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def _worked(
-    outcomes: Iterator[tuple[Case, list[Failure] | Broken]], verbose: bool
+    outcomes: Iterator[tuple[Case, Outcome]], verbose: bool
 ) -> tuple[dict[str, Score], list[Failure], list[str]]:
     scores: dict[str, Score] = defaultdict(Score)
     failures: list[Failure] = []
@@ -138,6 +161,19 @@ def _print_scores(scores: dict[str, Score], seconds: float) -> None:
         f"{'all':{width}} {tried:6} {tried - failed:6} {failed:6}  {seconds:.0f} s, {_processor():.0f} s of processors",
         flush=True,
     )
+
+
+def _print_kinds(scores: dict[str, Score]) -> None:
+    """What must not happen, and how often it did, over all classes of files, kills and faults."""
+    families = {"hostile files": {target.name for target in TARGETS}}
+    families["kills"] = {f"kill {scenario.name}" for scenario in kills.SCENARIOS}
+    families["faults"] = scores.keys() - set.union(*families.values())
+    for family, must_not in MUST_NOT.items():
+        found = [score for name, score in scores.items() if name in families[family]]
+        kinds = sum((score.kinds for score in found), Counter[str]())
+        shown = ", ".join(f"{kind} {kinds[kind]}" for kind in dict.fromkeys((*must_not, *sorted(kinds))))
+        if found:
+            print(f"{family}: {sum(score.tried for score in found)} tried; {shown}", flush=True)
 
 
 def _processor() -> float:

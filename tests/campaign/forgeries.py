@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors import numpy as safetensors
 
 from campaign.forged_objects import Payload
-from campaign.materials import node_arrays, read_packed, write_packed
+from campaign.materials import node_arrays, read_packed, with_checksum, write_packed
 from campaign.mutants import Mutant, Strategy, damaged_bytes, damaged_json
 from campaign.verdicts import CANARY
 
@@ -171,8 +171,22 @@ def checkpoint(arrays: Arrays, text: str) -> bytes:
 
 
 def signed_config(config: bytes, weights: bytes) -> bytes:
-    """The configuration of a model directory whose weights somebody replaced."""
-    return json.dumps(json.loads(config) | {"weights": hashlib.sha256(weights).hexdigest()}).encode()
+    """The configuration of a model directory whose weights somebody replaced, under a right checksum."""
+    document = json.loads(config) | {"weights": hashlib.sha256(weights).hexdigest()}
+    return json.dumps(with_checksum(document)).encode()
+
+
+def resigned_config(content: bytes) -> Strategy:
+    """A configuration under a right checksum, which says something else."""
+    return damaged_json(json.loads(content)).map(lambda m: Mutant(m.says, lambda: _resigned(m.build()), m.effect))
+
+
+def _resigned(content: bytes) -> bytes:
+    try:
+        document = json.loads(content)
+        return json.dumps(with_checksum(document)).encode() if isinstance(document, dict) else content
+    except (ValueError, RecursionError):
+        return content
 
 
 def repacked(content: bytes) -> Strategy:
@@ -185,7 +199,7 @@ def repacked(content: bytes) -> Strategy:
         return write_packed(changed, header)
 
     def described(mutant: Mutant) -> Mutant:
-        return Mutant(mutant.says, lambda: write_packed(arrays, mutant.build().decode()), mutant.effect)
+        return Mutant(mutant.says, lambda: write_packed(arrays, _resigned(mutant.build()).decode()), mutant.effect)
 
     return st.one_of(changed_arrays(sorted(arrays), rebuild), damaged_json(header).map(described))
 

@@ -67,7 +67,10 @@ def _attack(
         names = (*(name for file in (target.file, *target.needs) for name in Path(file).parts), *target.names)
         found = faults(mutant, baseline[reading.command], bad, here, reading.oracle, names)
         failures += [Failure(kind, target.name, number, mutant.says, bad.ran.command, shown) for kind, shown in found]
-        shutil.rmtree(here)
+        if not found:
+            shutil.rmtree(here)
+    if failures:  # as it was before any command touched it
+        _written(Path(target.file).name, folder, content)
     return failures
 
 

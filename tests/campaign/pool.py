@@ -1,7 +1,8 @@
-"""Attacks side by side, each in a forked process and a folder of its own, which is removed afterwards."""
+"""Attacks side by side, each in a forked process and a folder of its own, which is kept if the attack succeeded."""
 
 import os
 import pickle
+import re
 import shutil
 import sys
 import time
@@ -22,6 +23,11 @@ class Case:
     number: int
     attack: Callable[[Path], list[Any]]
 
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return re.sub(r"[^\w.-]+", "-", f"{self.class_name}-{self.number}")
+
 
 @dataclass(frozen=True)
 class Broken:
@@ -30,8 +36,16 @@ class Broken:
     reason: str
 
 
-def attacked(cases: Iterator[Case], folder: Path, jobs: int, until: float) -> Iterator[tuple[Case, list[Any] | Broken]]:
-    """Each case with its failures, in the order in which they end; none begins after a moment."""
+Outcome = list[Any] | Broken
+
+
+def attacked(
+    cases: Iterator[Case], folder: Path, jobs: int, until: float, kept: Callable[[Case, Outcome], Path | None]
+) -> Iterator[tuple[Case, Outcome]]:
+    """Each case with its failures, in the order in which they end; none begins after a moment.
+
+    `kept` says where the folder of a case goes, None for nowhere.
+    """
     running: dict[int, tuple[Case, Path]] = {}
     waiting = iter(cases)
     more = True
@@ -40,13 +54,16 @@ def attacked(cases: Iterator[Case], folder: Path, jobs: int, until: float) -> It
             case = next(waiting, None)
             more = case is not None and time.monotonic() < until
             if case is not None and more:
-                here = folder / f"{case.class_name}-{case.number}".replace("/", "-").replace(" ", "-")
+                here = folder / case.name
                 running[_started(case, here)] = case, here
         if running:
             process, _ = os.waitpid(-1, 0)
             case, here = running.pop(process)
-            yield case, _result(here)
+            outcome = _result(here)
+            if (place := kept(case, outcome)) is not None:
+                shutil.move(here, place)
             shutil.rmtree(here, ignore_errors=True)
+            yield case, outcome
 
 
 def _started(case: Case, folder: Path) -> int:
@@ -55,7 +72,7 @@ def _started(case: Case, folder: Path) -> int:
     process = os.fork()
     if process == 0:
         try:
-            outcome: list[Any] | Broken = case.attack(folder)
+            outcome: Outcome = case.attack(folder)
         except BaseException:
             outcome = Broken(traceback.format_exc())
         (folder / ".outcome").write_bytes(pickle.dumps(outcome))
@@ -63,7 +80,7 @@ def _started(case: Case, folder: Path) -> int:
     return process
 
 
-def _result(folder: Path) -> list[Any] | Broken:
+def _result(folder: Path) -> Outcome:
     try:
         return pickle.loads((folder / ".outcome").read_bytes())
     except (OSError, EOFError) as error:

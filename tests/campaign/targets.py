@@ -3,6 +3,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -52,9 +53,11 @@ def _if_no_number(mutant: Mutant) -> Mutant:
     return Mutant(mutant.says, mutant.build, "plausible")
 
 
-def _text_document(content: bytes) -> Strategy:
+def _with_a_checksum(content: bytes) -> Strategy:
+    """Whatever was changed can be told from the file as it was written."""
     document = mutants.damaged_json(json.loads(content))
-    return st.one_of(document, document, document, mutants.damaged_bytes(content).map(_if_no_number))
+    mixed = st.one_of(document, document, document, mutants.damaged_bytes(content))
+    return mixed.map(lambda mutant: replace(mutant, effect="damaging"))
 
 
 def without_checksums() -> None:
@@ -77,7 +80,7 @@ TARGETS = (
         "config.json",
         "molmodel/config.json",
         MOLECULES,
-        _text_document,
+        _with_a_checksum,
         (
             _predict,
             Reading(("evaluate", "molmodel", "--data", "mols.csv", "--json")),
@@ -86,10 +89,22 @@ TARGETS = (
         share=4,
     ),
     Target(
+        "config.json, signed",
+        "molmodel/config.json",
+        MOLECULES,
+        forgeries.resigned_config,
+        (
+            Reading(PREDICT, oracle=finite),
+            _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json")),
+            _unread(train("mols.csv", "molmodel", "--resume"), ("molmodel/model.safetensors",)),
+        ),
+        share=2,
+    ),
+    Target(
         "config.json of nodes",
         "nodemodel/config.json",
         NODES,
-        _text_document,
+        _with_a_checksum,
         (
             Reading(("predict", "nodemodel", "nodes.csv")),
             Reading(("evaluate", "nodemodel", "--data", "nodes.csv", *LINKED, "--json")),
@@ -100,7 +115,7 @@ TARGETS = (
         "config.json of points",
         "pointmodel/config.json",
         ("pointmodel", "points.csv"),
-        _text_document,
+        _with_a_checksum,
         (Reading(("predict", "pointmodel", "points.csv")),),
     ),
     Target(

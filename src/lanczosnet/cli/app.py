@@ -17,6 +17,7 @@ from lanczosnet.cli.doctor import doctor
 from lanczosnet.cli.embed import embed
 from lanczosnet.cli.encode import encode
 from lanczosnet.cli.evaluate import evaluate
+from lanczosnet.cli.limits import limited
 from lanczosnet.cli.options import in_options
 from lanczosnet.cli.pages import page_of
 from lanczosnet.cli.predict import predict
@@ -38,8 +39,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+READ_NO_FILES = (demo, doctor)
 for verb in (demo, train, tune, evaluate, predict, encode, report, table, spectrum, embed, doctor):
-    app.command(epilog=page_of(verb.__name__))(verb)
+    app.command(epilog=page_of(verb.__name__))(verb if verb in READ_NO_FILES else limited(verb))
 app.add_typer(data.app, name="data", epilog=page_of("data"))
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 # What a file does not hold: how this one command runs.
 OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json"}
+OF_THE_COMMAND |= {"limits"}  # which a file must not raise
 # Of molecules: they are written into the table `data`.
 OF_THE_COMMAND |= {
     "smiles_column",
@@ -19,7 +20,10 @@ OF_THE_COMMAND |= {
     "id_column",
     "task",
     "strict",
+    "descriptor_columns",
+    "descriptors",
     "largest_fragment",
+    "explicit_hydrogens",
 }
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file
 

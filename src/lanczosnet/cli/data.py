@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lanczosnet.cli.limits import limited
 from lanczosnet.cli.options import DataDir, DataSettings, Json, read_data_settings, resumable
 from lanczosnet.cli.printing import print_facts, print_rows
 
@@ -49,6 +50,7 @@ def fetch(
 
 
 @app.command()
+@limited
 def verify(
     name: Annotated[str, typer.Argument(help="A data set, or a graph folder that `data convert` wrote.")],
     data_dir: DataDir = None,
@@ -65,6 +67,7 @@ def verify(
 
 
 @app.command()
+@limited
 def convert(
     edges: Annotated[
         str, typer.Argument(help="Edges (CSV, CSV with gzip, Parquet, a folder of Parquet, npy), or a folder of OGB.")
@@ -107,6 +110,7 @@ def convert(
 
 
 @app.command()
+@limited
 def info(name: Name, data_settings: DataSettings = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Describe a data set, by name or path: sizes, components, degrees, ends of the spectrum, place of the files."""
     from lanczosnet.graphs.catalogue import CATALOGUE, load

@@ -1,6 +1,7 @@
 """Options that several verbs share."""
 
 import ast
+import re
 import shlex
 import sys
 from collections.abc import Collection, Iterator
@@ -46,6 +47,8 @@ OPTION_OF = {
     "smiles='...'": "--smiles-column NAME",
     "task='regression'": "--task regression",
     "task='classification'": "--task classification",
+    "descriptor_columns=[...]": "--descriptor-columns NAME,NAME",
+    "pass descriptors={...}": "give a table that has them",
     "resume=True": "--resume",
     "features=none": "--features none",
     "seeds=10": "--seeds 10",
@@ -61,7 +64,11 @@ def in_options(message: str) -> str:
     """An error of the library in the words of the command line."""
     for argument, option in OPTION_OF.items():
         message = message.replace(argument, option)
-    return message
+    return re.sub(r"set the environment variable LANCZOSNET_MAX_(\w+)", _limit_option, message)
+
+
+def _limit_option(found: re.Match[str]) -> str:
+    return f"raise it with --limit {found[1].lower()}=VALUE"
 
 
 @contextmanager

@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.molecule_inputs import is_molecule_file, needs_own_reader, rows_of, smiles_of
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
+from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, needs_own_reader, rows_of, smiles_of
+from lanczosnet.cli.options import (
+    DataDir,
+    DataSettings,
+    Device,
+    Json,
+    ModelFolder,
+    device_of,
+    in_options,
+    read_data_settings,
+)
 from lanczosnet.cli.printing import as_json_text
 
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
     from lanczosnet.training.ensemble import Ensemble
+    from lanczosnet.training.predict import Predictions
 
 Row = dict[str, Any]
 PREFIX = "predicted_"
@@ -126,7 +136,10 @@ def _check_files(inputs: list[str]) -> None:
 def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
         texts = smiles_of(rows, name, smiles, trained.config.data.options.get("smiles"))
-        return _joined(rows, trained.predict(texts).rows(prefix=PREFIX))
+        descriptors = descriptors_of(rows, name, trained.config.data.get("descriptor_columns", ()))
+        found = trained.predict(texts, descriptors=descriptors)
+        _tell_unknown(found)
+        return _joined(rows, found.rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
 
@@ -135,6 +148,14 @@ def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str
     return _joined(
         rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(prefix=PREFIX)
     )
+
+
+def _tell_unknown(found: "Predictions") -> None:
+    """What the model did not get, or does not know."""
+    for name, count in found.missing.items():
+        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part stands for it", err=True)
+    for name, count in found.unknown.items():
+        typer.echo(f"{count:,} atoms are of an unknown {name}: they share one category", err=True)
 
 
 def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
@@ -176,7 +197,12 @@ def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
     taken = [key for key in predictions[0] if key in rows[0]] if predictions else []
     if taken:
         raise ValueError(f"the table already has columns named {', '.join(taken)}: rename or drop them first")
-    return [row | prediction for row, prediction in zip(rows, predictions, strict=True)]
+    return [row | prediction | _told(prediction) for row, prediction in zip(rows, predictions, strict=True)]
+
+
+def _told(prediction: Row) -> Row:
+    """Its error in the words of the command line."""
+    return {"error": in_options(prediction["error"])} if prediction.get("error") else {}
 
 
 def _show(rows: list[Row], units: dict[str, str]) -> None:

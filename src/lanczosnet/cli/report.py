@@ -87,6 +87,7 @@ def write_tables_page(sources: Sequence[Path], path: Path) -> Path:
 
 def _tables_of(source: Path) -> "Iterator[ShownTable]":
     from lanczosnet.cli.selection import TABLES
+    from lanczosnet.experiments.grid import OWN
     from lanczosnet.experiments.store import Store
 
     lines = list(Store(source).lines().values())
@@ -96,8 +97,10 @@ def _tables_of(source: Path) -> "Iterator[ShownTable]":
     def kind(line: dict[str, Any]) -> tuple[int, str]:
         return list(TABLES).index(line["table"]), line["recipe"]
 
-    for (place, recipe), held in groupby(sorted(lines, key=kind), kind):
-        yield _shown(list(TABLES)[place], recipe, list(held), source.name)
+    every = {key: list(held) for key, held in groupby(sorted(lines, key=kind), kind)}
+    for (place, recipe), held in every.items():
+        if recipe != OWN:
+            yield _shown(list(TABLES)[place], recipe, held + every.get((place, OWN), []), source.name)
 
 
 def _shown(name: str, recipe: str, lines: list[dict[str, Any]], source: str) -> "ShownTable":

@@ -19,9 +19,10 @@ TABLES = {
     "qm8": ("molecules", "variants"),
     "ablation": ("molecules",),
     "nodes": ("datasets", "tuned"),
+    "molecules": ("datasets", "splits"),
 }
 LISTS = ("datasets", "splits", "variants")
-OF_SEVERAL_SPLITS = ("citation", "nodes")  # whose seeds begin with 0
+OF_SEVERAL_SPLITS = ("citation", "nodes", "molecules")  # whose seeds begin with 0
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,16 @@ class Selection:
         return f"{self.table}-{kind}{self.recipe or default_recipe(self.table)}"
 
     def grid(self, precision: str) -> "Grid":
-        from lanczosnet.experiments.tables import ablation_grid, citation_grid, nodes_grid, qm8_grid
+        from lanczosnet.experiments import tables
 
-        grids = {"citation": citation_grid, "qm8": qm8_grid, "ablation": ablation_grid, "nodes": nodes_grid}
+        grids = {name: getattr(tables, f"{name}_grid") for name in TABLES}
+        from lanczosnet.experiments.grid import OWN
+
         recipe = self.recipe or default_recipe(self.table)
-        grid: Grid = grids[self.table](  # type: ignore[operator]
+        grid: Grid = grids[self.table](
             recipe=recipe, models=self.models, seeds=self.seeds, settings=self.settings, **self.own
         )
-        _check_options(self.options, {cell.model for cell in grid.cells})
+        _check_options(self.options, {cell.model for cell in grid.cells if cell.recipe != OWN})
         return grid.with_options(self.options, self.data_options, precision)
 
     def spec(self, recipe: str) -> "TableSpec":
@@ -91,8 +94,8 @@ class Selection:
         from lanczosnet.experiments.store import select
         from lanczosnet.experiments.tables.citation_table import DATASETS, places_of, split_name
 
-        if self.table == "nodes":
-            return self._pick_nodes(lines)
+        if self.table in OF_OUR_OWN:
+            return OF_OUR_OWN[self.table](self, lines)
         datasets, splits, protocol = (self.own.get(option) for option in ("datasets", "splits", "protocol"))
         found = select(
             lines,
@@ -121,6 +124,24 @@ class Selection:
             dataset=datasets and chosen(datasets, DATASETS, "data set"),
         )
 
+    def _pick_molecules(self, lines: "list[Line]") -> "list[Line]":
+        """Those of rivals are of every recipe."""
+        from lanczosnet.experiments.grid import OWN, chosen
+        from lanczosnet.experiments.hyperparameters.molecule_net_rows import RUN_HERE
+        from lanczosnet.experiments.store import select
+        from lanczosnet.experiments.tables.molecules_table import DATASETS, SPLITS
+
+        datasets, splits, models = (self.own.get("datasets"), self.own.get("splits"), self.models)
+        return select(
+            lines,
+            table=[self.table],
+            recipe=self.recipe and [self.recipe, OWN],
+            model=models and chosen(models, RUN_HERE, "model"),
+            seed=self.seeds,
+            dataset=datasets and chosen(datasets, DATASETS, "data set"),
+            split=splits and chosen(splits, SPLITS, "split"),
+        )
+
     def check_that_it_only_picks(self) -> None:
         """With lines that are there already, what would change runs is a mistake."""
         changes = {
@@ -138,17 +159,21 @@ class Selection:
             check_name(self.recipe)
 
 
+# How lines of tables beyond the paper are picked.
+OF_OUR_OWN = {"nodes": Selection._pick_nodes, "molecules": Selection._pick_molecules}
+
+
 def default_recipe(table: str) -> str:
     """That of the paper, in its own tables."""
-    return "modern" if table == "nodes" else "paper"
+    return "modern" if table in OF_OUR_OWN else "paper"
 
 
 def spec_of(table: str, recipe: str) -> "TableSpec":
     """A table without its numbers."""
-    from lanczosnet.experiments.tables import ablation_spec, citation_spec, nodes_spec, qm8_spec
+    from lanczosnet.experiments import tables
 
-    specs = {"citation": citation_spec, "qm8": qm8_spec, "ablation": ablation_spec, "nodes": nodes_spec}
-    return specs[table](recipe)
+    spec: TableSpec = getattr(tables, f"{table}_spec")(recipe)
+    return spec
 
 
 def _check_options(options: dict[str, Any], models: set[str]) -> None:

@@ -19,8 +19,10 @@ LINES = "lines"
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="citation (Table 1), qm8 (Table 2), ablation (Table 3), or nodes.")],
-    recipe: Annotated[str | None, typer.Option(help="paper, the default but of nodes, or modern.")] = None,
+    name: Annotated[
+        str, typer.Argument(help="citation (Table 1), qm8 (Table 2), ablation (Table 3), nodes or molecules.")
+    ],
+    recipe: Annotated[str | None, typer.Option(help="paper or modern, the default of nodes and molecules.")] = None,
     models: Annotated[str | None, typer.Option(metavar="A,B", help="Some of the networks.")] = None,
     seeds: Annotated[
         str | None, typer.Option(metavar="N or A,B", help="So many seeds, or these; `7,` is the seed 7.")
@@ -28,8 +30,12 @@ def table(
     protocol: Annotated[
         str | None, typer.Option(help="citation: paper (public and uniform splits), stratified or balanced.")
     ] = None,
-    datasets: Annotated[str | None, typer.Option(metavar="A,B", help="citation, nodes: some of the data sets.")] = None,
-    splits: Annotated[str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%.")] = None,
+    datasets: Annotated[
+        str | None, typer.Option(metavar="A,B", help="citation, nodes, molecules: some of the data sets.")
+    ] = None,
+    splits: Annotated[
+        str | None, typer.Option(metavar="A,B", help="citation: as public,3%,1%. molecules: random or scaffold.")
+    ] = None,
     molecules: Annotated[int | None, typer.Option(min=10, help="qm8, ablation: so many only, for a trial.")] = None,
     variants: Annotated[
         str | None, typer.Option(metavar="A,B", help="qm8: also rows through lanczos, or with the published filter.")
@@ -82,7 +88,7 @@ def table(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Regenerate a table of the paper, or our own of node classification, with the published number beside each cell.
+    """Regenerate a table of the paper, or our own of nodes and molecules, with the published number beside each cell.
 
     A command that was stopped or killed goes on when it is given again: a finished run is never repeated. Any number
     of such commands may share a store, on one machine or on many.
@@ -108,6 +114,8 @@ def table(
     lanczosnet table ablation --until-decided --device cuda
 
     lanczosnet table nodes --datasets chameleon-filtered --seeds 3
+
+    lanczosnet table molecules --datasets esol --splits random
     """
     selection = Selection.read(
         name,
@@ -126,7 +134,7 @@ def table(
         tuned=tuned,
     )
     _check_form(form)
-    if name in ("citation", "nodes") and (figure or save_best):
+    if name not in ("qm8", "ablation") and (figure or save_best):
         raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
     if halved and not save_best:
         raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
@@ -218,11 +226,12 @@ def _existing(path: Path) -> "Store":
 
 def _picked(selection: Selection, sources: list[Path]) -> "list[Line]":
     """The lines that are asked for; those of two recipes do not go into one table."""
+    from lanczosnet.experiments.grid import recipes_in
     from lanczosnet.experiments.store import best_of
 
     every = best_of(line for source in sources for line in _existing(source).lines().values())
     lines = selection.pick(list(every.values()))
-    recipes = sorted({line["recipe"] for line in lines})
+    recipes = recipes_in(lines)
     if len(recipes) > 1:
         raise ValueError(f"the lines are of the recipes {' and '.join(recipes)}: choose one with --recipe")
     if not lines:

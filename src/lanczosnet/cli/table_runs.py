@@ -122,9 +122,11 @@ def run_grid(
 def lines_of(grid: "Grid", path: Path) -> "list[Line]":
     from lanczosnet.experiments.store import Store
 
-    keys = {run.key for run in grid.runs}
+    keys = grid.keys
     return [line for key, line in Store(path).lines().items() if key in keys]
 
 
 def recipe_of(lines: "list[Line]") -> str:
-    return next((line["recipe"] for line in lines), "paper")
+    from lanczosnet.experiments.grid import recipes_in
+
+    return next(iter(recipes_in(lines)), "paper")

@@ -33,6 +33,7 @@ TITLES = {
 # Kinds of splits that earlier versions made by another rule: in a key, so that results of the two are never mixed.
 SPLIT_RULES = {"uniform": "rounded to nearest"}
 PRECISION = "32-true"  # that of the tables; keys name any other
+OWN = "own"  # the recipe of what is not a network of ours, whichever recipe stands beside it
 FEATURES = "none"  # as the loader gives them, in the paper's tables; keys name any other scaling
 
 
@@ -148,10 +149,16 @@ class Grid:
 
     cells: tuple[Cell, ...]
     seeds: tuple[int, ...]
+    recorded: tuple[Cell, ...] = ()  # whose lines another program records; never run, and shown where they are there
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         return tuple(run for cell in self.cells for run in self.runs_of(cell))
+
+    @property
+    def keys(self) -> set[str]:
+        """Of all lines that the table shows."""
+        return {run.key for run in (*self.runs, *(run for cell in self.recorded for run in self.runs_of(cell)))}
 
     def runs_of(self, cell: Cell) -> list[Run]:
         return [cell.run(seed) for seed in self.seeds]
@@ -163,19 +170,24 @@ class Grid:
         cells = (
             replace(
                 cell,
-                options={**cell.options, **options},
+                options={**cell.options, **options} if cell.recipe != OWN else cell.options,
                 data_options={**cell.data_options, **data_options},
                 precision=precision,
             )
             for cell in self.cells
         )
-        return Grid(tuple(cells), self.seeds)
+        return replace(self, cells=tuple(cells))
 
     def shard(self, number: int, count: int) -> "Grid":
         """Every `count`-th cell, beginning with the `number`-th; numbers begin with 1."""
         if not 1 <= number <= count:
             raise ValueError(f"shard {number}/{count} does not exist: write 1/{count} to {count}/{count}")
-        return Grid(self.cells[number - 1 :: count], self.seeds)
+        return replace(self, cells=self.cells[number - 1 :: count])
+
+
+def recipes_in(lines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Those of our networks."""
+    return sorted({line["recipe"] for line in lines} - {OWN})
 
 
 def split_title(split: str, fraction: float | None) -> str:

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch_geometric.data import Data
 
+from lanczosnet.experiments.forest import MODEL as FOREST
+from lanczosnet.experiments.forest import forest_result
 from lanczosnet.experiments.grid import Cell, Grid, Run
 from lanczosnet.experiments.provenance import commit, versions
 from lanczosnet.experiments.status import pending_of
 from lanczosnet.experiments.store import Line, Store
-from lanczosnet.graphs import PackedGraphs, load, pack
+from lanczosnet.graphs import PackedGraphs, Split, load, pack
 from lanczosnet.training import EpochReport, Outcome
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.engine.concurrent import side_by_side
 from lanczosnet.training.engine.devices import fabric_for, hardware
 from lanczosnet.training.errors import ArchitectureError
 from lanczosnet.training.job import Job, Outputs, job_of, run_jobs
+from lanczosnet.training.splitting import split_of
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -84,6 +87,9 @@ def results(
     """A line for each of the runs, all of one cell. If they fail when run at once, each is tried alone."""
     cell = runs[0].cell
     data = _loaded(cell.dataset, tuple(cell.data_options.items()), options.data_dir)
+    if cell.model == FOREST:
+        yield from (_forest_line(run, data, fabric) for run in runs)
+        return
     jobs = [_job(run, data, options, store) for run in runs]
     begin = time.perf_counter()
     try:
@@ -97,11 +103,11 @@ def results(
             for run in runs:
                 yield from results([run], fabric, options, store, on_epoch)
             return
-        yield _line(runs[0], jobs[0], fabric, time.perf_counter() - begin) | _failure(error)
+        yield _line(runs[0], jobs[0].split, fabric, time.perf_counter() - begin) | _failure(error)
         return
     for run, job, outcome in zip(runs, jobs, outcomes, strict=True):
         measured = _failure(outcome.error) if outcome.error else _measured(outcome, data)
-        yield _line(run, job, fabric, outcome.seconds) | measured
+        yield _line(run, job.split, fabric, outcome.seconds) | measured
 
 
 def _is_broken(device: torch.device) -> bool:
@@ -129,12 +135,20 @@ def _checkpoint(folder: Path, key: str) -> CheckpointFile:
     return CheckpointFile(folder / f"{key}.safetensors", {"run": key}, CHECKPOINT_SECONDS)
 
 
-def _line(run: Run, job: Job, fabric: "Fabric", seconds: float) -> Line:
+def _forest_line(run: Run, data: Data | PackedGraphs, fabric: "Fabric") -> Line:
+    """On the CPU, whatever the device."""
+    assert isinstance(data, PackedGraphs)
+    begin, parts = time.perf_counter(), split_of(run.spec(), data)
+    result = forest_result(data, parts, run.cell.options, run.seed)
+    return _line(run, parts, fabric, time.perf_counter() - begin) | result
+
+
+def _line(run: Run, parts: Split, fabric: "Fabric", seconds: float) -> Line:
     return {
         "key": run.key,
         **run.cell.facts(),
-        "split_hash": job.split.hash,
-        "split_seed": job.split.seed,
+        "split_hash": parts.hash,
+        "split_seed": parts.seed,
         "seed": run.seed,
         "seconds": round(seconds, 3),
         "hardware": hardware(fabric.device),

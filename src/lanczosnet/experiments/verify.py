@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lanczosnet.experiments.grid import Cell, Run
+from lanczosnet.experiments.hyperparameters.molecule_net_rows import CHEMPROP
 from lanczosnet.experiments.runner import RunOptions, results
 from lanczosnet.experiments.store import Line, Store
 from lanczosnet.training.engine.devices import fabric_for, hardware
@@ -39,9 +40,9 @@ def _cell_of(line: Line, split_seed: int | None) -> Cell:
 
 
 def comparable(lines: Sequence[Line], device: str) -> list[Line]:
-    """The finished runs of the hardware that is here: on any other, sums are rounded differently."""
+    """The finished runs of ours on the hardware that is here: on any other, sums are rounded differently."""
     here = hardware(fabric_for(device).device)
-    finished = [line for line in lines if "error" not in line]
+    finished = [line for line in lines if "error" not in line and line["model"] != CHEMPROP.model]
     found = [line for line in finished if line["hardware"] == here]
     if not found:
         others = ", ".join(sorted({line["hardware"] for line in finished})) or "nothing"

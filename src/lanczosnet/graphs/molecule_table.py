@@ -96,7 +96,7 @@ def _first_rows(path: Path, num_rows: int) -> MoleculeTable:
     with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as stream:
         text = _decoded(stream.read(HEAD), errors="ignore")
     separator = _separator(text.partition("\n")[0])
-    found = list(islice(stream_rows(io.StringIO(text, newline=""), separator), num_rows + 1))
+    found = list(islice(stream_rows(io.StringIO(text, newline=""), separator, name=str(path)), num_rows + 1))
     header = found[0][1] if found else []
     whole = [(row, record) for row, record in found[1:] if len(record) == len(header)]
     return MoleculeTable(path, header, *_columns(whole), decimal_comma=separator != ",")
@@ -106,7 +106,7 @@ def _delimited(path: Path) -> MoleculeTable:
     text = _text(path)
     separator = _separator(text.partition("\n")[0])
     try:
-        (_, header), *found = list(stream_rows(io.StringIO(text, newline=""), separator)) or [(1, [])]
+        (_, header), *found = list(stream_rows(io.StringIO(text, newline=""), separator, name=str(path))) or [(1, [])]
     except csv.Error as error:
         raise DataError(f"not a CSV text file ({error})", file=path, remedy="Save it as CSV in UTF-8") from error
     check_limit("COLUMNS", len(header), f"{path}: columns")

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.affinity.hermitian import folded, unfolded
 from lanczosnet.batching.formed import FormedOperators
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.graph_spectrum import GraphSpectrum
@@ -58,6 +59,7 @@ class LanczosNetwork(GraphNetwork):
         short_scales, long_scales: of every convolution.
         convolution: makes one from its input and output channels and the options of its weights.
         kernel: makes the graph kernel of a learned affinity from the number of encoded node features.
+        is_complex: convolutions see half of the channels as real parts and half as imaginary ones.
         num_steps: K, the Lanczos steps.
         search_steps: Lanczos steps that are run to find the `num_steps` pairs; of more, those of largest modulus are
             kept, and converge (an implicit restart). As many as `num_steps` where absent.
@@ -94,6 +96,7 @@ class LanczosNetwork(GraphNetwork):
         convolution: Callable[..., nn.Module],
         kernel: Callable[[int], nn.Module] | None = None,
         *,
+        is_complex: bool = False,
         num_steps: int = 20,
         search_steps: int | None = None,
         node_input: NodeInput = "features",
@@ -124,7 +127,11 @@ class LanczosNetwork(GraphNetwork):
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
         plain = layer_widths(first, hidden_channels, last, num_layers)
-        widths = [(hidden_channels, hidden_channels)] * num_layers if is_residual(block) else plain
+        if is_complex:
+            _check_complex(block, hidden_channels, num_edge_types)
+        self.is_complex = is_complex
+        inside = hidden_channels // 2 if is_complex else hidden_channels
+        widths = [(inside, inside)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
         _check_head(readout, head_channels, descriptor_channels)
         pooled = hidden_channels if head_channels else out_channels
@@ -168,6 +175,8 @@ class LanczosNetwork(GraphNetwork):
     def node_states(self, graph: GraphBatch, features: Tensor) -> Tensor:
         pairs: Any = zip(self.convolutions, graph.spectra(self, features), strict=True)
         convolutions = [partial(layer.convolve, spectrum=spectrum) for layer, spectrum in pairs]
+        if self.is_complex:
+            convolutions = [partial(_on_both_parts, convolution) for convolution in convolutions]
         x = graph.pad(self.input_dropout(features))
         stack = self._plain_stack if self.residual_stack is None else self.residual_stack
         return graph.unpad(stack(x, convolutions))
@@ -189,6 +198,20 @@ class LanczosNetwork(GraphNetwork):
             y = convolution(x)
             x = self.between[place](y, x) if place < len(self.between) else y
         return x
+
+
+def _on_both_parts(convolution: Convolution, x: Tensor) -> Tensor:
+    """The same weights for real and imaginary parts, which S mixes."""
+    return unfolded(convolution(folded(x)))
+
+
+def _check_complex(block: Block, hidden_channels: int, num_edge_types: int) -> None:
+    if not is_residual(block):
+        raise ValueError("magnetic needs residual blocks: leave block='plain' out")
+    if hidden_channels % 2:
+        raise ValueError(f"magnetic needs an even number of hidden_channels, not {hidden_channels}")
+    if num_edge_types:
+        raise ValueError("magnetic takes no edge types: pass signed=True where they are signs, or leave them out")
 
 
 def _check_head(readout: str | None, head_channels: int, descriptor_channels: int) -> None:

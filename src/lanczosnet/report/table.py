@@ -19,7 +19,7 @@ class Table:
     cells: Mapping[tuple[tuple[str, ...], str], Measurement]
     comparisons: Mapping[tuple[tuple[str, ...], str], tuple[Comparison, ...]]
     digits: int
-    higher_is_better: bool
+    higher_is_better: bool | None  # None where the rows differ in that
     notes: tuple[str, ...]
     runs: int
     failed: int
@@ -28,10 +28,10 @@ class Table:
 
     @classmethod
     def from_records(cls, data: Mapping[str, Any]) -> "Table":
-        higher = data["higher_is_better"]
         cells, comparisons = {}, {}
         for record in data["cells"]:
             place = tuple(record["row"]), record["column"]
+            higher = record.get("higher_is_better", data["higher_is_better"])
             cell = cells[place] = Measurement(tuple(record["values"]), record["failed"])
             references = record["references"]
             comparisons[place] = tuple(Comparison(**r, cell=cell, higher_is_better=higher) for r in references)
@@ -44,7 +44,7 @@ class Table:
                 **claim
                 | {"pairs": tuple(map(tuple, claim["pairs"]))}
                 | {name: tuple(claim.get(name, ())) for name in ("published", "looks")},
-                higher_is_better=higher,
+                higher_is_better=data["higher_is_better"],
             )
             for claim in data.get("claims", ())
         )
@@ -58,9 +58,14 @@ class Table:
     def comparison(self, row: tuple[str, ...], column: str, name: str) -> Comparison | None:
         return next((c for c in self.comparisons.get((row, column), ()) if c.name == name), None)
 
+    @property
+    def direction(self) -> str:
+        """Which numbers are better; empty where the rows differ in that."""
+        return {True: "higher", False: "lower", None: ""}[self.higher_is_better]
+
     def legend(self) -> list[str]:
         """What the numbers and marks mean."""
-        better = "higher" if self.higher_is_better else "lower"
+        better = self.direction or "by its metric"
         return [
             *self.notes,
             "Mean and sample deviation (n - 1) over the seeds. Below ours stand the numbers that it is compared with: "
@@ -72,7 +77,7 @@ class Table:
         """How many cells reach what they are compared with, for each name."""
         every = [comparison for found in self.comparisons.values() for comparison in found if comparison.cell.values]
         better, worse = ("above", "below") if self.higher_is_better else ("better", "worse")
-        less = "less" if self.higher_is_better else "plus"
+        less = {True: "less", False: "plus", None: "but for"}[self.higher_is_better]
         texts = []
         for name in dict.fromkeys(comparison.name for comparison in every):
             here = [comparison for comparison in every if comparison.name == name]

@@ -54,8 +54,8 @@ def _claims_table(table: Table) -> DataTable:
 
 def _data_table(shown: ShownTable, chart_name: str) -> DataTable:
     table = shown.table
-    better = "higher" if table.higher_is_better else "lower"
-    caption = f"{table.title}; {better} is better. Ours first, below it the numbers that it is compared with."
+    better = f"; {table.direction} is better" if table.direction else ""
+    caption = f"{table.title}{better}. Ours first, below it the numbers that it is compared with."
     caption += " A row with the pointer or the focus shows its learning curve." if chart_name else ""
     rows = [
         [*(TableCell(text, is_name=place == 0) for place, text in enumerate(row)), *_cells(table, row)]

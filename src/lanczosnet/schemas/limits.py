@@ -1,9 +1,12 @@
 """How large what a file or an option asks for may be, checked before memory is taken.
 
-Every limit is raised by an environment variable: `LANCZOSNET_MAX_LAYERS=5000 lanczosnet predict ...`.
+Every limit is raised by an option, `lanczosnet predict --limit layers=5000 ...`, or by an environment variable,
+`LANCZOSNET_MAX_LAYERS=5000`, which processes that are started inherit.
 """
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 PREFIX = "LANCZOSNET_MAX_"
@@ -38,9 +41,14 @@ LIMITS = {
 }
 
 
+def variable(name: str) -> str:
+    """The environment variable that raises a limit."""
+    return PREFIX + name
+
+
 def limit(name: str) -> float:
     """The limit in force."""
-    text = os.environ.get(PREFIX + name)
+    text = os.environ.get(variable(name))
     if text is None:
         return LIMITS[name].default
     try:
@@ -48,8 +56,23 @@ def limit(name: str) -> float:
     except ValueError:
         value = -1.0
     if not value > 0:
-        raise LimitError(f"{PREFIX}{name} must be a positive number, but is {text!r}")
+        raise LimitError(f"{variable(name)} must be a positive number, but is {text!r}")
     return value
+
+
+@contextmanager
+def raised(values: Mapping[str, str]) -> Iterator[None]:
+    """Other limits for a while, by name, here and in processes that are started meanwhile."""
+    before = {variable(name): os.environ.get(variable(name)) for name in values}
+    os.environ.update({variable(name): value for name, value in values.items()})
+    try:
+        for name in values:
+            limit(name)
+        yield
+    finally:
+        for key, value in before.items():
+            os.environ.pop(key, None)
+            os.environ.update({} if value is None else {key: value})
 
 
 def check_limit(name: str, value: float, what: str = "") -> None:
@@ -64,7 +87,7 @@ def too_many(name: str, value: float | None, what: str = "") -> str:
     found = "this" if value is None else _written(value)
     return (
         f"{what or LIMITS[name].about}: {found} is more than the limit of {_written(limit(name))}. "
-        f"If it is meant, set the environment variable {PREFIX}{name}"
+        f"If it is meant, set the environment variable {variable(name)}"
     )
 
 

@@ -20,10 +20,12 @@ from lanczosnet.schemas.record import (
     Record,
     Sha256,
     Share,
+    check_checksum,
     check_distinct,
     checked,
     field,
     parsed,
+    signed,
     up_to_date,
 )
 
@@ -127,9 +129,11 @@ class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag=
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
+    descriptor_columns: tuple[Name, ...] = ()  # numbers that a molecule's row brings, in the network's order
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
+        check_distinct("descriptor_columns", self.descriptor_columns)
 
 
 class GraphsData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="graphs"):
@@ -224,6 +228,7 @@ class ModelConfig(Record, frozen=True, kw_only=True):
     result: ResultRecord
     versions: dict[str, str]
     weights: Sha256
+    checksum: Sha256 | None = None  # of all the rest; None in models of earlier versions
 
     def __post_init__(self) -> None:
         options, task = self.architecture.options, self.task
@@ -243,8 +248,11 @@ class ModelConfig(Record, frozen=True, kw_only=True):
 
 def model_config(text: bytes, path: Path) -> ModelConfig:
     """The configuration in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), FORMAT, path, REMEDY, {1: _of_published_form})
-    return checked(document, ModelConfig, path, REMEDY)
+    written = parsed(text, path, REMEDY)
+    document = up_to_date(written, FORMAT, path, REMEDY, {1: _of_published_form})
+    config = checked(document, ModelConfig, path, REMEDY)
+    check_checksum(written, path, REMEDY)
+    return config
 
 
 def _of_published_form(document: Document) -> Document:
@@ -253,13 +261,15 @@ def _of_published_form(document: Document) -> Document:
     if isinstance(architecture, dict) and "lanczos" in str(architecture.get("name")).lower():
         options = architecture.get("options")
         if isinstance(options, dict):
-            options.setdefault("block", "plain")
+            document = document | {"architecture": architecture | {"options": {"block": "plain"} | options}}
     return document | {"format": 2}
 
 
-def check_document(document: Document, path: Path) -> None:
-    """What is written must be readable again."""
+def signed_document(config: Document, path: Path) -> Document:
+    """What is written, with its checksum; it must be readable again."""
+    document = signed(config)
     checked(document, ModelConfig, path, "This is a mistake of the program: please report it")
+    return document
 
 
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:

@@ -12,6 +12,7 @@ ValueError. To add a field:
 A field that a schema does not know is refused: a newer program wrote it, or it is damage.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -100,6 +101,27 @@ def checked(document: Any, schema: type[T], where: str | Path, remedy: str) -> T
         raise FileError(problem, file=where, field=field, remedy=remedy) from error
     except (RecursionError, OverflowError) as error:
         raise FileError(f"a value is nested too deeply or too large ({error})", file=where, remedy=remedy) from error
+
+
+def checksum_of(document: Document) -> str:
+    """SHA-256 of a document without its field `checksum`, however it is indented and whatever the order of its keys."""
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def signed(document: Document) -> Document:
+    """The document as JSON has it, with its checksum."""
+    plain: Document = json.loads(json.dumps(document))
+    return plain | {"checksum": checksum_of(plain)}
+
+
+def check_checksum(document: Document, where: str | Path, remedy: str) -> None:
+    """An error if the document is not as it was written; one of an earlier version has no checksum."""
+    if "checksum" in document and document["checksum"] != checksum_of(document):
+        problem = "the document was changed after it was written: its checksum is another"
+        raise FileError(
+            problem, file=where, remedy=f"{remedy}; if you changed it on purpose, remove the field checksum"
+        )
 
 
 def check_type(value: Any, kind: Any, what: str) -> None:

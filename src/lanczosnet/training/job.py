@@ -114,9 +114,13 @@ class Job:
         return replace(self, outputs=Outputs(folder, metrics_path(folder), checkpoint))
 
     def trial(self) -> Trial:
-        """The job with a new network."""
+        """The job with a new network, which knows the scale of the training descriptors."""
         seed = self.spec.seed
-        return Trial(self.architecture.build(seed), self.split, self.task, seed, self.outputs.checkpoint)
+        network = self.architecture.build(seed)
+        head = getattr(network, "head", None)
+        if head is not None and isinstance(self.data, PackedGraphs) and "descriptors" in self.data.graph:
+            head.set_scale(self.data.graph["descriptors"][self.split.train])
+        return Trial(network, self.split, self.task, seed, self.outputs.checkpoint)
 
     def finish(self, network: nn.Module, result: FitResult, fabric: "Fabric | None" = None) -> None:
         """Save the model; it needs no checkpoint any more."""

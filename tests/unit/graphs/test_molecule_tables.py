@@ -138,3 +138,8 @@ def test_rising_whole_numbers_count_the_rows_unless_there_is_nothing_else(tmp_pa
     path = written(tmp_path / "a.csv", "smiles,entry,y\n" + "\n".join(rows) + "\n")
     assert load(path).targets == ("y",)
     assert load(path, ignore="y").targets == ("entry",)
+
+
+def test_a_huge_cell_is_named_with_its_file(tmp_path):
+    with pytest.raises(ValueError, match=r"a\.csv: a cell after row 2: .*LANCZOSNET_MAX_CELL"):
+        load(written(tmp_path / "a.csv", "smiles,y\nC,1\nC," + "1" * 100_001 + "\n"), targets="y")

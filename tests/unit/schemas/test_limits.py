@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lanczosnet.schemas.limits import LIMITS, PREFIX, LimitError, check_limit, limit
+from lanczosnet.schemas.limits import LIMITS, PREFIX, LimitError, check_limit, limit, raised
 
 SECURITY = Path(__file__).resolve().parents[3] / "SECURITY.md"
 
@@ -19,6 +19,21 @@ def test_every_limit_is_raised_by_its_variable(name, monkeypatch):
     check_limit(name, 2 * most)
 
 
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_limit_is_raised_for_a_while(name):
+    most = limit(name)
+    with raised({name: str(2 * most)}):
+        check_limit(name, 2 * most)
+    assert limit(name) == most
+
+
+def test_a_limit_of_the_environment_comes_back(monkeypatch):
+    monkeypatch.setenv(f"{PREFIX}NODES", "5")
+    with pytest.raises(LimitError, match="positive"), raised({"NODES": "x"}):
+        pytest.fail("a limit that is no number was taken")
+    assert limit("NODES") == 5
+
+
 @pytest.mark.parametrize("text", ["", "many", "-1", "nan", "0"])
 def test_a_variable_that_is_no_limit_is_an_error(monkeypatch, text):
     monkeypatch.setenv(f"{PREFIX}NODES", text)
@@ -29,4 +44,4 @@ def test_a_variable_that_is_no_limit_is_an_error(monkeypatch, text):
 @pytest.mark.parametrize("name", LIMITS)
 def test_every_limit_is_listed(name):
     default = f"{LIMITS[name].default:,.0f}"
-    assert f"| `{PREFIX}{name}` | {LIMITS[name].about} | {default} |" in SECURITY.read_text(encoding="utf-8")
+    assert f"| `{name.lower()}` | {LIMITS[name].about} | {default} |" in SECURITY.read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lanczosnet.graphs.featurizer import MOLECULE
 from lanczosnet.schemas.model_config import ModelConfig, model_config
 from lanczosnet.schemas.record import FileError
 
@@ -69,6 +70,14 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "many layers": (lambda c: c["architecture"]["options"].update(num_layers=10**7), "LANCZOSNET_MAX_LAYERS"),
     "a huge number": (lambda c: c["architecture"]["options"].update(num_steps=10**400), "LANCZOSNET_MAX_STEPS"),
     "a long scale": (lambda c: c["architecture"]["options"].update(long_scales=[1e308]), "LANCZOSNET_MAX_LONG_SCALE"),
+    "a text as a number": (
+        lambda c: c["data"].update(featurizer=MOLECULE.described() | {"atoms": {"ring": ["", 1]}}),
+        "atoms.ring must have whole numbers alone",
+    ),
+    "a number as a text": (
+        lambda c: c["data"].update(featurizer=MOLECULE.described() | {"atoms": {"chirality": [1]}}),
+        "atoms.chirality must have texts alone",
+    ),
     "a newer format": (lambda c: c.update(format=3), "format 3, this program reads up to 2: update lanczosnet"),
     "no format": (lambda c: c.update(format=None), "format: expected a version number"),
 }

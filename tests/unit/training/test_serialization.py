@@ -20,6 +20,7 @@ from lanczosnet.training import JobSpec, TrainingError, prepare, run
 from lanczosnet.training import predict as predictions
 from lanczosnet.training.evaluation import evaluate, original_data
 from lanczosnet.training.measures import Answers, Measures
+from lanczosnet.training.serialization import save_halved
 from training_builders import packed_molecules
 
 SMALL = {"hidden_channels": 8, "num_layers": 1, "num_steps": 5, "epochs": 3}
@@ -242,8 +243,44 @@ def copied(folder, target):
 
 
 def changed(folder, **changes):
+    """As by somebody who knows what they do, and removes the checksum."""
     config = json.loads((folder / "config.json").read_text())
+    del config["checksum"]
     (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"hidden_channels": 8', '"hidden_channels": 9'),
+        ('"seed": 0', '"seed": 1'),
+        ('"name": "digits"', '"name": "digit5"'),
+        ('"0",', '"O",'),
+    ],
+)
+def test_a_changed_configuration_is_refused_though_it_describes_a_model(digits, tmp_path, old, new):
+    changed = copied(digits, tmp_path / "changed")
+    text = (changed / "config.json").read_text()
+    assert old in text
+    (changed / "config.json").write_text(text.replace(old, new, 1))
+    with pytest.raises(TrainingError, match=r"config\.json: the document was changed after it was written.*remove"):
+        lanczosnet.load_model(changed)
+
+
+def test_a_configuration_in_another_order_is_refused_and_another_layout_is_not(digits, tmp_path):
+    same = copied(digits, tmp_path / "same")
+    document = json.loads((same / "config.json").read_text())
+    (same / "config.json").write_text(json.dumps(dict(reversed(document.items()))))
+    lanczosnet.load_model(same)
+    document["task"]["classes"][0].reverse()
+    (same / "config.json").write_text(json.dumps(document))
+    with pytest.raises(TrainingError, match="its checksum is another"):
+        lanczosnet.load_model(same)
+
+
+def test_a_halved_model_has_a_checksum_of_its_own(digits, tmp_path):
+    save_halved(digits, tmp_path)
+    assert lanczosnet.load_model(tmp_path).config.checksum != lanczosnet.load_model(digits).config.checksum
 
 
 def test_what_cannot_be_trusted_is_refused_with_a_clear_message(digits, tmp_path):

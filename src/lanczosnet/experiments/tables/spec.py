@@ -1,5 +1,6 @@
 """From result lines to the numbers of a table: plain records, which `lanczosnet.report` renders."""
 
+import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,14 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """What else was run on the same data, and compares with a number by its own lines."""
+
+    name: str
+    where: Mapping[str, Any]  # fields that its lines have
+
+
+@dataclass(frozen=True, eq=False)
 class Place:
     """One number: where it stands, which lines it is the mean of, and what it is compared with."""
 
@@ -26,6 +35,8 @@ class Place:
     where: Mapping[str, Any]  # fields that its lines have
     value: Callable[[Line], float]
     references: tuple[Reference, ...]
+    rivals: tuple[Rival, ...] = ()
+    higher_is_better: bool | None = None  # where the rows of a table differ in that
 
 
 @dataclass(frozen=True)
@@ -46,23 +57,24 @@ class TableSpec:
     heads: tuple[str, ...]  # of the columns that name a row
     places: tuple[Place, ...]
     digits: int
-    higher_is_better: bool
+    higher_is_better: bool | None  # None where every row says so itself
     claims: tuple[Claim, ...] = ()
 
     def filled(self, lines: Iterable[Line]) -> dict[str, Any]:
         """The table as plain data; rows and columns without any line are left out."""
-        cells = self._cells(lines)
+        cells = self._cells(lines := list(lines))
         used = {line["key"]: line for _, here, _ in cells for line in here}
         left_out = {line["key"] for _, _, others in cells for line in others}
-        rows = {place.row for place, here, _ in cells if here}
-        columns = {place.column for place, here, _ in cells if here}
+        measured = {place: _references(place, lines) for place, _, _ in cells}
+        shown = [place for place, here, _ in cells if here or len(measured[place]) > len(place.references)]
+        rows, columns = {place.row for place in shown}, {place.column for place in shown}
         kept = [(place, here) for place, here, _ in cells if place.row in rows and place.column in columns]
         return {
             "title": self.title,
             "heads": list(self.heads),
             "digits": self.digits,
             "higher_is_better": self.higher_is_better,
-            "cells": [_record(place, here) for place, here in kept],
+            "cells": [_record(place, here, measured[place]) for place, here in kept],
             "claims": [_compared(claim, {place.row: (place, here) for place, here in kept}) for claim in self.claims],
             "notes": _notes(list(used.values()), len(left_out)) + _fewer_seeds(kept),
             "runs": len(used),
@@ -96,14 +108,30 @@ def _fits(line: Line, where: Mapping[str, Any]) -> bool:
     return all(line.get(name) == value for name, value in where.items())
 
 
-def _record(place: Place, lines: list[Line]) -> dict[str, Any]:
+def _references(place: Place, lines: list[Line]) -> tuple[Reference, ...]:
+    """What a number is compared with: first what was run here, then what is published."""
+    here = [_measured(rival, place, lines) for rival in place.rivals]
+    return (*(reference for reference in here if reference), *place.references)
+
+
+def _measured(rival: Rival, place: Place, lines: list[Line]) -> Reference | None:
+    found, _ = current(line for line in lines if _fits(line, rival.where) and "error" not in line)
+    values = [place.value(line) for line in found]
+    if not values:
+        return None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Reference(f"{rival.name}, run here", statistics.fmean(values), deviation, len(values))
+
+
+def _record(place: Place, lines: list[Line], references: Iterable[Reference]) -> dict[str, Any]:
     good = [line for line in lines if "error" not in line]
     return {
         "row": list(place.row),
         "column": place.column,
         "values": [place.value(line) for line in good],
         "failed": len(lines) - len(good),
-        "references": [vars(reference) for reference in place.references],
+        "references": [vars(reference) for reference in references],
+        **({} if place.higher_is_better is None else {"higher_is_better": place.higher_is_better}),
     }
 
 
