@@ -22,7 +22,7 @@ class Rows(NamedTuple):
 
     column: Tensor  # [entry]
     values: Tensor  # [entry]
-    count: Tensor  # entries of every row
+    length: Tensor  # entries of every row
     diagonal: Tensor  # place of every row's diagonal entry
 
 
@@ -42,11 +42,11 @@ def coalesced(
         _rows(_taken(source, place), _taken(target, place), _taken(edge_weight, place), rows, num_nodes)
         for rows, place in by_range(source, ranges)
     ]
-    column, values, count, diagonal = ([*parts] for parts in zip(*pieces, strict=True))
+    column, values, length, diagonal = ([*parts] for parts in zip(*pieces, strict=True))
     del pieces  # so that `_joined` frees the parts of what it has put together
     begin = itertools.accumulate((len(part) for part in column), initial=0)
     diagonal = [place + first for place, first in zip(diagonal, begin, strict=False)]
-    pointer = row_pointers(_joined(count))
+    pointer = row_pointers(_joined(length))
     chosen = index_type(max(int(pointer[-1]), num_nodes))
     return SparseOperator(
         pointer.to(chosen),
