@@ -13,6 +13,13 @@ from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.segments import row_pointers
 
 INT32_MAX = 2**31 - 1
+ENTRIES_AT_A_TIME = 2**21  # that are scaled
+
+
+def index_type(largest: int) -> torch.dtype:
+    """The type of indices up to this one."""
+    return torch.int32 if largest <= INT32_MAX else torch.int64
+
 
 # PyTorch announces once per process that CSR is in beta; said here, it does not reach the user.
 with warnings.catch_warnings():
@@ -96,12 +103,15 @@ class SparseOperator(Operator):
         return self.values.new_zeros(self.num_nodes).index_add(0, self.row, self.values)
 
     def scaled(self, left: Tensor | None = None, right: Tensor | None = None) -> Self:
-        values = self.values
-        if left is not None:
-            values = values * left.index_select(0, self.row)
-        if right is not None:
-            values = values * right.index_select(0, self.column)
-        return self.with_values(values, symmetric=self.symmetric and left is right)
+        values, row = self.values, self.row if left is not None else None
+        if any(part is not None and is_watched(part) for part in (values, left, right)):
+            scaled = _scaled(values, row, self.column, left, right)
+        else:  # without copies of the size of the result
+            scaled = values.new_empty(len(values))
+            for first in range(0, len(values), ENTRIES_AT_A_TIME):
+                part = slice(first, first + ENTRIES_AT_A_TIME)
+                scaled[part] = _scaled(values[part], None if row is None else row[part], self.column[part], left, right)
+        return self.with_values(scaled, symmetric=self.symmetric and left is right)
 
     def plus_diagonal(self, diagonal: Tensor) -> Self:
         return self.with_values(self.values.index_add(0, self.diagonal_position, diagonal))
@@ -165,6 +175,12 @@ class SparseOperator(Operator):
         if torch.compiler.is_exporting():
             return entry_product(self.row, self.column, self.values, self.num_nodes, signal)
         return csr_product(self._csr, signal)
+
+
+def _scaled(values: Tensor, row: Tensor | None, column: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:
+    if left is not None and row is not None:
+        values = values * left.index_select(0, row)
+    return values if right is None else values * right.index_select(0, column)
 
 
 class _SparseProduct(torch.autograd.Function):

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
+from lanczosnet.backends.registry import static_shapes
 from lanczosnet.backends.segments import segment_sum
 from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
@@ -54,12 +55,15 @@ def graph_inputs(
     *,
     validate: bool = True,
     by_graph: bool = False,
+    packed: bool = False,
     dtype: torch.dtype | None = None,
 ) -> SparseBatch:
     """Read what a network uses of `data`: x, edge_index, edge_weight, edge_type or edge_attr, batch.
 
-    Laid out component by component, or graph by graph where `by_graph` says so. Operators and Ritz pairs are of type
-    `dtype`; where absent, of that of the features but never half precision, or with node types of the weights' own.
+    Laid out component by component, or graph by graph where `by_graph` says so. A batch that may be `packed` stays
+    sparse on a CPU: there, products with S and V cost as much per node in graphs of every size, and less than with
+    blocks. Operators and Ritz pairs are of type `dtype`; where absent, of that of the features but never half
+    precision, or with node types of the weights' own.
     """
     if isinstance(data, ShardData):
         return _shard_inputs(data, network, validate)
@@ -82,7 +86,8 @@ def graph_inputs(
     component, num_components = _components(data, A, validate)
     padding: Padding | None
     padding = padding_of(data.batch, num_graphs) if by_graph else padding_of(component, num_components)
-    if padding.width > DENSE_UP_TO or num_nodes == 0:
+    is_packed = packed and batch is not None and not static_shapes(x)
+    if padding.width > DENSE_UP_TO or num_nodes == 0 or is_packed:
         padding = None
     graph = SparseBatch(
         x=x,

@@ -146,7 +146,8 @@ def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     gates = _tied_gates(pool.lstm)  # type: ignore[arg-type]
     nodes = (x * mask.flatten().unsqueeze(1).to(x.dtype)).unflatten(0, mask.shape)
     compare, add_up = TiedLinear([nodes.mT]), TiedLinear([nodes])
-    penalty = torch.finfo(x.dtype).min * (mask == 0)
+    is_padding = (mask == 0).to(torch.promote_types(x.dtype, torch.get_default_dtype()))
+    penalty = torch.finfo(x.dtype).min * is_padding
     hidden = cell = found = x.new_zeros(len(mask), x.shape[1])
     for _ in range(pool.processing_steps):  # type: ignore[arg-type]
         hidden, cell = lstm_cell(gates(hidden, found), cell)

@@ -130,7 +130,7 @@ class LanczosNet(LanczosNetwork):
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
         data = self._usable(data)
-        graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
+        graph = graph_inputs(data, self, validate=validate, packed=True, dtype=self.dtype)
         if self.is_complex:
             return self._prepared_complex(data, replace(graph, padding=None), validate)
         S = self._affinity(data, graph, validate)
