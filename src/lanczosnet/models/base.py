@@ -240,7 +240,8 @@ def _check_complex(block: Block, hidden_channels: int, num_edge_types: int) -> N
         raise ValueError(f"magnetic needs an even number of hidden_channels, not {hidden_channels}")
     if num_edge_types:
         raise ValueError(
-            "magnetic takes no edge types and no numbers on edges: pass signed=True where types are signs, or leave them out"
+            "magnetic takes no edge types and no numbers on edges: pass signed=True where types are signs, or leave "
+            "them out"
         )
 
 

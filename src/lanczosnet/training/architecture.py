@@ -216,8 +216,8 @@ def _edge_inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any
         return {"num_edge_types": _num_numbered(attr, found)}
     if "edge_channels" not in _constructor(name):
         raise TrainingError(
-            f"{found} real numbers, which {name} does not use: take lanczosnet or adalanczosnet, make them edge_weight, "
-            "one number per edge, or flags of edge types [edge, type], or remove them"
+            f"{found} real numbers, which {name} does not use: take lanczosnet or adalanczosnet, make them "
+            "edge_weight, one number per edge, or flags of edge types [edge, type], or remove them"
         )
     return {"num_edge_types": 0, "edge_channels": attr.numel() // max(len(attr), 1)}
 

@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_refused(change: dict, message: str):
 
 def test_numbers_that_no_option_takes_are_refused():
     data = graph()
-    with pytest.raises(ValueError, match="takes no edge_attr: set num_edge_types .* edge_channels"):
+    with pytest.raises(ValueError, match=r"takes no edge_attr: set num_edge_types .* edge_channels"):
         network(edge_channels=0)(data.x, data.edge_index, edge_attr=data.edge_attr)
     with pytest.raises(ValueError, match="no numbers on edges"):
         network(magnetic=0.25)
