@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors import numpy as safetensors
 
 from campaign.forged_objects import Payload
-from campaign.materials import node_arrays, read_packed, write_packed
+from campaign.materials import node_arrays, read_packed, with_checksum, write_packed
 from campaign.mutants import Mutant, Strategy, damaged_bytes, damaged_json
 from campaign.verdicts import CANARY
 
@@ -189,13 +189,6 @@ def _resigned(content: bytes) -> bytes:
         return content
 
 
-def with_checksum(document: dict[str, Any]) -> dict[str, Any]:
-    """As the package writes it."""
-    content = {key: value for key, value in document.items() if key != "checksum"}
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
-
-
 def repacked(content: bytes) -> Strategy:
     """Packed molecules whose arrays or origin were changed by somebody who knows the digest."""
     arrays, header = read_packed(content)
@@ -206,7 +199,7 @@ def repacked(content: bytes) -> Strategy:
         return write_packed(changed, header)
 
     def described(mutant: Mutant) -> Mutant:
-        return Mutant(mutant.says, lambda: write_packed(arrays, mutant.build().decode()), mutant.effect)
+        return Mutant(mutant.says, lambda: write_packed(arrays, _resigned(mutant.build()).decode()), mutant.effect)
 
     return st.one_of(changed_arrays(sorted(arrays), rebuild), damaged_json(header).map(described))
 

@@ -161,6 +161,13 @@ def _write_planetoid(folder: Path) -> None:
         (folder / f"ind.cora.{part}").write_bytes(content)
 
 
+def with_checksum(document: dict[str, Any]) -> dict[str, Any]:
+    """As the package writes it."""
+    content = {key: value for key, value in document.items() if key != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return content | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
 # Packed molecules: a safetensors file whose header has a digest of its arrays.
 
 
@@ -172,14 +179,14 @@ def read_packed(content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def write_packed(arrays: dict[str, np.ndarray], header: dict[str, Any] | str) -> bytes:
-    """With the digest that the arrays have, as a forger would; a header that is a text has its own."""
+    """With the digests that it must have, as a forger would; a header that is a text has its own."""
     from safetensors.numpy import save
 
     digest = hashlib.sha256()
     for key in sorted(arrays):
         digest.update(f"{key} {arrays[key].dtype} {arrays[key].shape}".encode())
         digest.update(np.ascontiguousarray(arrays[key]).data)
-    text = header if isinstance(header, str) else json.dumps(header | {"content": digest.hexdigest()})
+    text = header if isinstance(header, str) else json.dumps(with_checksum(header | {"content": digest.hexdigest()}))
     return save(arrays, {"lanczosnet": text})
 
 

@@ -2,6 +2,7 @@
 
 from lanczosnet.affinity.adjacency import adjacency, adjacency_by_type
 from lanczosnet.affinity.components import connected_components
+from lanczosnet.affinity.hermitian import RealForm, hermitian
 from lanczosnet.affinity.kernel import GraphKernel, kernel_adjacency
 from lanczosnet.affinity.normalization import alpha_normalized, laplacian, normalized, random_walk
 from lanczosnet.affinity.operator import DenseOperator, Operator
@@ -13,12 +14,14 @@ __all__ = [
     "GraphKernel",
     "Operator",
     "Padding",
+    "RealForm",
     "SparseOperator",
     "adjacency",
     "adjacency_by_type",
     "alpha_normalized",
     "connected_components",
     "dense_blocks",
+    "hermitian",
     "kernel_adjacency",
     "laplacian",
     "normalized",

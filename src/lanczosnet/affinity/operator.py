@@ -26,6 +26,8 @@ class Operator(ABC):
     processes: Processes | None = None
     # Which rows of a padded dense batch are nodes, [..., node]; None where all are.
     mask: Tensor | None = None
+    # Whether it stands for a Hermitian matrix: see `RealForm`.
+    is_real_form = False
 
     @property
     @abstractmethod

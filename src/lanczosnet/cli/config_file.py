@@ -20,7 +20,10 @@ OF_THE_COMMAND |= {
     "id_column",
     "task",
     "strict",
+    "descriptor_columns",
+    "descriptors",
     "largest_fragment",
+    "explicit_hydrogens",
 }
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file
 

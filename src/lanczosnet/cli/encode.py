@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lanczosnet.cli.molecule_inputs import is_molecule_file, rows_of, smiles_of
+from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, rows_of, smiles_of
 from lanczosnet.cli.molecule_options import SmilesColumn
 from lanczosnet.cli.options import Device, ModelFolder, device_of, in_options
 
@@ -31,10 +31,12 @@ def encode(
 
     trained = load_model(model, device=device_of(device))
     if len(inputs) == 1 and is_molecule_file(inputs[0]):
-        texts = smiles_of(rows_of(Path(inputs[0])), inputs[0], smiles_column, trained.config.data.options.get("smiles"))
+        rows, about = rows_of(Path(inputs[0])), trained.config.data
+        texts = smiles_of(rows, inputs[0], smiles_column, about.options.get("smiles"))
+        descriptors = descriptors_of(rows, inputs[0], about.get("descriptor_columns", ()))
     else:
-        texts = inputs
-    fingerprints, unreadable = trained.encode(texts)
+        texts, descriptors = inputs, None
+    fingerprints, unreadable = trained.encode(texts, descriptors=descriptors)
     errors = tuple(map(in_options, unreadable))
     _write(out, texts, fingerprints.numpy(), errors)
     failed = sum(map(bool, errors))

@@ -57,7 +57,7 @@ def _columns_of(about: "DataRecord", task: "Task", data: str) -> dict[str, Any]:
 
     if not isinstance(about, SmilesData) or Path(data).suffix == ".safetensors" or is_known(data):
         return {}
-    same = {key: about.options[key] for key in ("smiles", "skip_invalid") if key in about.options}
+    same = {key: about.options[key] for key in ("smiles", "skip_invalid", "descriptor_columns") if key in about.options}
     return {"targets": list(task.targets), "task": task.kind, "featurizer": featurizer_of(about)} | same
 
 

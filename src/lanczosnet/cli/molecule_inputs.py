@@ -48,3 +48,12 @@ def smiles_of(rows: Sequence[Row], name: str, column: str | None, trained_on: st
     table = MoleculeTable(Path(name), header, list(range(2, len(rows) + 2)), [list(row.values()) for row in rows])
     found = smiles_column(table, column)
     return [row[found] or "" for row in rows]
+
+
+def descriptors_of(rows: Sequence[Row], name: str, columns: Sequence[str]) -> dict[str, list[str]] | None:
+    """The cells of the model's descriptor columns."""
+    if not columns:
+        return None
+    if missing := [column for column in columns if column not in rows[0]]:
+        raise ValueError(f"{name} has no column {missing[0]!r}: the model needs the descriptors {', '.join(columns)}")
+    return {column: [row[column] or "" for row in rows] for column in columns}

@@ -25,6 +25,17 @@ LargestFragment = Annotated[
     bool, typer.Option("--largest-fragment", help="Of a salt or mixture, keep the largest part alone.")
 ]
 
+DescriptorColumns = Annotated[
+    str | None,
+    typer.Option("--descriptor-columns", metavar="NAME,...", help="Numbers of a molecule that the network sees, too."),
+]
+Descriptors = Annotated[
+    str | None, typer.Option("--descriptors", metavar="KIND,...", help="Computed by RDKit: morgan, rdkit, or both.")
+]
+ExplicitHydrogens = Annotated[
+    bool, typer.Option("--explicit-hydrogens", help="Hydrogens are atoms of their own, not a number at others.")
+]
+
 
 def molecule_options(
     smiles: str | None,
@@ -33,15 +44,21 @@ def molecule_options(
     id_column: str | None,
     task: str | None,
     *,
+    descriptor_columns: str | None,
+    descriptors: str | None,
     strict: bool,
     largest_fragment: bool,
+    explicit_hydrogens: bool,
 ) -> dict[str, Any]:
     """Those that were given, as the loader takes them."""
     if task not in (None, "classification", "regression"):
         raise typer.BadParameter(f"{task!r} is neither classification nor regression", param_hint="--task")
     given = {"smiles": smiles, "targets": targets, "ignore": ignore, "id": id_column, "task": task}
-    flags = ({"skip_invalid": False} if strict else {}) | ({"largest_fragment": True} if largest_fragment else {})
-    return {key: value for key, value in given.items() if value is not None} | flags
+    given |= {"descriptor_columns": descriptor_columns, "descriptors": descriptors}
+    flags = {"largest_fragment": largest_fragment, "explicit_hydrogens": explicit_hydrogens}
+    found: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    found |= {"skip_invalid": False} if strict else {}
+    return found | {key: True for key, is_on in flags.items() if is_on}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.molecule_inputs import is_molecule_file, needs_own_reader, rows_of, smiles_of
+from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, needs_own_reader, rows_of, smiles_of
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -25,6 +25,7 @@ from lanczosnet.cli.printing import as_json_text
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
     from lanczosnet.training.ensemble import Ensemble
+    from lanczosnet.training.predict import Predictions
 
 Row = dict[str, Any]
 PREFIX = "predicted_"
@@ -135,7 +136,10 @@ def _check_files(inputs: list[str]) -> None:
 def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
     if trained.config.data.inputs == "smiles":
         texts = smiles_of(rows, name, smiles, trained.config.data.options.get("smiles"))
-        return _joined(rows, trained.predict(texts).rows(prefix=PREFIX))
+        descriptors = descriptors_of(rows, name, trained.config.data.get("descriptor_columns", ()))
+        found = trained.predict(texts, descriptors=descriptors)
+        _tell_unknown(found)
+        return _joined(rows, found.rows(prefix=PREFIX))
     require("pandas", to="to read tables")
     import pandas as pd
 
@@ -144,6 +148,14 @@ def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str
     return _joined(
         rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(prefix=PREFIX)
     )
+
+
+def _tell_unknown(found: "Predictions") -> None:
+    """What the model did not get, or does not know."""
+    for name, count in found.missing.items():
+        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part stands for it", err=True)
+    for name, count in found.unknown.items():
+        typer.echo(f"{count:,} atoms are of an unknown {name}: they share one category", err=True)
 
 
 def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:

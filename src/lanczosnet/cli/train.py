@@ -10,6 +10,9 @@ import typer
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
 from lanczosnet.cli.molecule_options import (
+    DescriptorColumns,
+    Descriptors,
+    ExplicitHydrogens,
     IdColumn,
     IgnoreColumns,
     LargestFragment,
@@ -60,8 +63,11 @@ def train(
     ignore_columns: IgnoreColumns = None,
     id_column: IdColumn = None,
     task: TaskOption = None,
+    descriptor_columns: DescriptorColumns = None,
+    descriptors: Descriptors = None,
     strict: Strict = False,
     largest_fragment: LargestFragment = False,
+    explicit_hydrogens: ExplicitHydrogens = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
@@ -118,8 +124,11 @@ def train(
     division = SplitOptions.read(split, mask, folds, fold, repeat)
     columns = molecule_options(
         *(smiles_column, target_columns, ignore_columns, id_column, task),
+        descriptor_columns=descriptor_columns,
+        descriptors=descriptors,
         strict=strict,
         largest_fragment=largest_fragment,
+        explicit_hydrogens=explicit_hydrogens,
     )
     spec = JobSpec(
         source=source,

@@ -8,6 +8,9 @@ import typer
 
 from lanczosnet.cli.config_file import options_of
 from lanczosnet.cli.molecule_options import (
+    DescriptorColumns,
+    Descriptors,
+    ExplicitHydrogens,
     IdColumn,
     IgnoreColumns,
     LargestFragment,
@@ -56,8 +59,11 @@ def tune(
     ignore_columns: IgnoreColumns = None,
     id_column: IdColumn = None,
     task: TaskOption = None,
+    descriptor_columns: DescriptorColumns = None,
+    descriptors: Descriptors = None,
     strict: Strict = False,
     largest_fragment: LargestFragment = False,
+    explicit_hydrogens: ExplicitHydrogens = False,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The folder of the search; default runs/tune-SOURCE.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the search, weights, order and dropout.")] = 0,
@@ -107,8 +113,11 @@ def tune(
     division = SplitOptions.read(split, mask, folds, fold, repeat)
     columns = molecule_options(
         *(smiles_column, target_columns, ignore_columns, id_column, task),
+        descriptor_columns=descriptor_columns,
+        descriptors=descriptors,
         strict=strict,
         largest_fragment=largest_fragment,
+        explicit_hydrogens=explicit_hydrogens,
     )
     spec = JobSpec(
         source=source,

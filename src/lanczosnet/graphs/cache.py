@@ -1,7 +1,6 @@
 """Packed graphs in one safetensors file that knows what it was made from and whether it is whole."""
 
 import hashlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,10 @@ from lanczosnet.graphs.errors import DataError
 from lanczosnet.schemas.packed_molecules import (
     FORMAT,
     REMEDY,
-    VERSION,
     OriginRecord,
     PackedHeader,
     check_arrays,
+    header_text,
     packed_header,
 )
 from lanczosnet.schemas.record import FileError
@@ -30,9 +29,9 @@ def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any
     require("safetensors", to="to write packed graphs")
     from safetensors.numpy import save as serialized
 
-    header = {"format": FORMAT, "version": VERSION, "origin": origin, "content": _digest(arrays)}
+    text = header_text(origin, _digest(arrays))
     with atomic_write(path) as temporary:
-        temporary.write_bytes(serialized(arrays, {"lanczosnet": json.dumps(header)}))
+        temporary.write_bytes(serialized(arrays, {"lanczosnet": text}))
 
 
 def read_cache(path: Path) -> Content:

@@ -72,6 +72,8 @@ MOLECULE_OPTIONS = {
     "featurizer",
     "explicit_hydrogens",
     "largest_fragment",
+    "descriptor_columns",
+    "descriptors",
 }
 
 

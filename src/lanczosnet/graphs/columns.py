@@ -17,7 +17,7 @@ LARGEST_FEATURE = 1e16  # sums of squares must stay numbers, or one row makes al
 OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs"}
 # How the parts of a split are called in files.
 WORDS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
-OPTIONS_WITH_SEVERAL = ("targets", "features")
+OPTIONS_WITH_SEVERAL = ("targets", "features", "descriptor_columns")
 
 
 def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:

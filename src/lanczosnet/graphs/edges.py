@@ -1,5 +1,7 @@
 """Edges of a user's graph as the networks need them: both directions, weights that are not negative.
 
+Networks for signed or directed graphs find here what signs and directions there were.
+
 Nothing happens without a word: what was changed stands in `data.notes`, and a training prints it.
 """
 
@@ -20,6 +22,9 @@ def with_usable_edges(data: Data) -> Data:
     - One real number per edge in `edge_attr` becomes `edge_weight`, where there is none.
     - Of a negative weight the absolute value counts, and edges get the types positive and negative.
     - An edge without its reverse gets one. Where both directions differ, weights are averaged and types joined.
+
+    Networks with `signed` or `magnetic` use what is kept of that: `edge_sign`, between -1 and 1, and `edge_flow`, the
+    share of an edge's weight that leads from its first node to its second one less that of its reverse.
     """
     changed: list[str] = []
     data = _signs_as_types(_attribute_as_weight(copy(data), changed), changed)
@@ -33,12 +38,16 @@ def _attribute_as_weight(data: Data, changed: list[str]) -> Data:
     attr = data.get("edge_attr")
     if attr is None or "edge_weight" in data or not attr.is_floating_point() or attr.numel() != data.num_edges:
         return data
-    if bool(((attr == 0) | (attr == 1)).all()):
-        return data  # flags of one edge type
+    if _are_flags(attr):  # of one edge type
+        return data
     data.edge_weight = attr.view(-1)
     del data.edge_attr
     changed.append("edge_attr holds one number per edge, which is used as edge_weight")
     return data
+
+
+def _are_flags(attr: Tensor) -> bool:
+    return not attr.is_floating_point() or bool(((attr == 0) | (attr == 1)).all())
 
 
 def _signs_as_types(data: Data, changed: list[str]) -> Data:
@@ -51,9 +60,12 @@ def _signs_as_types(data: Data, changed: list[str]) -> Data:
             remedy="Make the sign a type of the edges yourself, and weights positive",
         )
     data.edge_attr = torch.stack([weight > 0, weight < 0], 1).to(weight.dtype)
-    data.edge_weight = weight.abs()
+    data.edge_weight, data.edge_sign = weight.abs(), weight.sign()
     count = int((weight < 0).sum())
-    changed.append(f"{count:,} edges have a negative weight: its absolute value counts, and the sign is an edge type")
+    changed.append(
+        f"{count:,} edges have a negative weight: its absolute value counts, and the sign is an edge type (LanczosNet "
+        "with signed=true has it in S)"
+    )
     return data
 
 
@@ -72,16 +84,30 @@ def _undirected(data: Data, changed: list[str]) -> Data:
         )
     edges = torch.cat([data.edge_index, data.edge_index.flip(0)], 1)
     attributes = {key: data[key] for key in ("edge_weight", "edge_attr") if key in data}
+    _keep_directions(data, edges)
     for key, value in attributes.items():
-        reduce = "mean" if key == "edge_weight" else "max"
+        reduce = "max" if key == "edge_attr" and _are_flags(value) else "mean"
         data[key] = coalesce(edges, torch.cat([value, value]), num_nodes, reduce=reduce)[1]
     data.edge_index = coalesce(edges, num_nodes=num_nodes)
     changed.append(
-        f"{one_way:,} directed edges have no reverse, which was added"
+        f"{one_way:,} directed edges have no reverse, which was added (LanczosNet with magnetic=0.25 sees directions)"
         if one_way
         else "weights of an edge and its reverse differ, and were averaged"
     )
     return data
+
+
+def _keep_directions(data: Data, edges: Tensor) -> None:
+    """The flow, and the mean sign, of what is to become one edge in both directions."""
+    weight = data.get("edge_weight")
+    weight = torch.ones(data.num_edges, device=edges.device) if weight is None else weight
+    sign = data.edge_sign if "edge_sign" in data else torch.ones_like(weight)
+    parts = torch.stack([weight.repeat(2), torch.cat([weight, -weight]), (weight * sign).repeat(2)], 1)
+    total, flow, signed = coalesce(edges, parts, data.num_nodes, reduce="sum")[1].unbind(1)
+    total = torch.where(total == 0, 1.0, total)
+    data.edge_flow = flow / total
+    if "edge_sign" in data:
+        data.edge_sign = signed / total
 
 
 def _weights_differ(data: Any, here: Tensor, there: Tensor) -> bool:
@@ -89,5 +115,6 @@ def _weights_differ(data: Any, here: Tensor, there: Tensor) -> bool:
     weight = data.get("edge_weight")
     if weight is None or not weight.numel():
         return False
+    weight = weight * data.edge_sign if "edge_sign" in data else weight
     gap = weight[here.argsort(stable=True)] - weight[there.argsort(stable=True)]
     return bool(gap.abs().max() > 64 * torch.finfo(weight.dtype).eps * weight.abs().max())

@@ -14,6 +14,7 @@ PAPER_BONDS = ("single", "double", "triple", "aromatic", "conjugated", "in-ring"
 BONDS = ("single", "double", "triple", "aromatic", "other", "conjugated", "in-ring", "E", "Z")
 # Those that the convolutions tell apart; all others count at their atoms, which costs nothing.
 OPERATORS = ("double", "triple", "aromatic", "in-ring")
+LISTS = ("bonds", "operators", "descriptors")
 MASS_SCALE = 0.01  # brings masses to the order of the other numbers
 
 # The first four rows of the periodic table and iodine, and what organic chemistry has of all else.
@@ -45,11 +46,13 @@ class Featurizer:
     atoms: Mapping[str, tuple[int, ...] | tuple[str, ...]] = field(default_factory=dict)
     bonds: tuple[str, ...] = BONDS
     operators: tuple[str, ...] = OPERATORS
+    descriptors: tuple[str, ...] = ()  # kinds that RDKit computes, of the molecule as a whole
 
     def described(self) -> dict[str, Any]:
         """As JSON holds it."""
-        atoms = {name: list(known) for name, known in self.atoms.items()}
-        return asdict(self) | {"atoms": atoms, "bonds": list(self.bonds), "operators": list(self.operators)}
+        lists = {key: list(getattr(self, key)) for key in LISTS}
+        document = asdict(self) | lists | {"atoms": {name: list(known) for name, known in self.atoms.items()}}
+        return {key: value for key, value in document.items() if key != "descriptors" or value}
 
     @property
     def num_features(self) -> int:
@@ -80,5 +83,5 @@ FEATURIZERS = {"molecule": MOLECULE, "paper": PAPER}
 def featurizer_from(record: Mapping[str, Any]) -> Featurizer:
     """What `described` says; JSON knows lists alone."""
     atoms = {name: tuple(known) for name, known in record["atoms"].items()}
-    bonds = {key: tuple(record[key]) for key in ("bonds", "operators")}
-    return Featurizer(**dict(record) | {"atoms": atoms} | bonds)
+    lists = {key: tuple(record[key]) for key in LISTS if key in record}
+    return Featurizer(**dict(record) | {"atoms": atoms} | lists)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lanczosnet.graphs.descriptors import unpacked
 from lanczosnet.graphs.featurizer import PAPER, Featurizer, featurizer_from
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.smiles import Molecule
@@ -33,6 +34,11 @@ def concatenated(found: Sequence[Molecule]) -> Arrays:
     }
     if found[0].codes.shape[1]:
         arrays |= {key: np.concatenate([getattr(molecule, key) for molecule in found]) for key in ("codes", "mass")}
+    if found[0].fingerprint.size:
+        arrays["fingerprints"] = np.stack([molecule.fingerprint for molecule in found])
+        arrays["identity"] = np.array([molecule.identity for molecule in found], dtype=np.int64)
+    if found[0].descriptors.size:
+        arrays["descriptors"] = np.stack([molecule.descriptors for molecule in found])
     return arrays | {
         "atom_ptr": pointers([len(molecule.atoms) for molecule in found]),
         "bond_ptr": pointers([len(molecule.bonds) for molecule in found]),
@@ -51,7 +57,7 @@ def joined(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def molecule_graphs(arrays: Arrays, featurizer: Featurizer, *, name: str = "molecules") -> PackedGraphs:
-    """The graphs alone: `x`, `edge_attr`, and for the paper's features `edge_weight`."""
+    """The graphs alone: `x`, `edge_attr`, for the paper's features `edge_weight`, and `descriptors` if there are."""
     kinds = arrays["types"][:, None] >> np.arange(len(featurizer.bonds), dtype=arrays["types"].dtype) & 1
     operators = [featurizer.bonds.index(kind) for kind in featurizer.operators]
     edge = {"edge_attr": torch.from_numpy(kinds[:, operators].astype(np.float32))}
@@ -67,8 +73,16 @@ def molecule_graphs(arrays: Arrays, featurizer: Featurizer, *, name: str = "mole
         edge_index=torch.from_numpy(arrays["bonds"]).long(),
         node={"x": x},
         edge=edge,
-        graph={},
+        graph=_descriptors(arrays, featurizer),
     )
+
+
+def _descriptors(arrays: Arrays, featurizer: Featurizer) -> dict[str, Tensor]:
+    """The columns of the table, bits of the fingerprint, and RDKit's descriptors side by side; NaN where unknown."""
+    bits = [unpacked(arrays["fingerprints"]).astype(np.float32)] if "morgan" in featurizer.descriptors else []
+    parts = [arrays[key] for key in ("columns",) if key in arrays] + bits
+    parts += [arrays[key] for key in ("descriptors",) if key in arrays]
+    return {"descriptors": torch.from_numpy(np.concatenate(parts, axis=1))} if parts else {}
 
 
 def _bonds_of_atoms(arrays: Arrays, kinds: np.ndarray) -> np.ndarray:
@@ -103,8 +117,10 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
             "notes": origin.notes,
             **({"metric": _customary_metric(origin)} if featurizer.atoms else {}),
             **({"parts": origin.parts} if origin.parts else {}),
+            **({"descriptor_columns": origin.descriptor_columns} if origin.descriptor_columns else {}),
         }
     )
+    graphs.about.update({key: torch.from_numpy(arrays[key]) for key in ("fingerprints", "identity") if key in arrays})
     return graphs
 
 

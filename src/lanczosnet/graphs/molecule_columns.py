@@ -196,6 +196,7 @@ class Choice:
     targets: list[str]
     task: str
     parts: list[str]  # of the split column, if there is one
+    descriptors: list[str]
     notes: list[str]
 
 
@@ -208,10 +209,14 @@ def choose(
     ignore: Sequence[str] = (),
     id: str | None = None,  # noqa: A002 - the user's word for it
     split_column: str | None = None,
+    descriptor_columns: Sequence[str] = (),
 ) -> Choice:
     """What the options say, and what is clear where they say nothing."""
     smiles = smiles_column(table, smiles)
-    others = [*named(table, ignore), *filter(None, [id, split_column])]
+    descriptors = list(dict.fromkeys(named(table, descriptor_columns)))
+    for name in descriptors:
+        table.column(name, "descriptor_columns")
+    others = [*named(table, ignore), *filter(None, [id, split_column]), *descriptors]
     for name in (smiles, *others):
         table.column(name, "smiles" if name == smiles else "ignore")
     parts = [] if split_column is None else table.column(split_column, "split_column")
@@ -226,7 +231,19 @@ def choose(
     found = task or task_of_columns(table, names)
     if found == "classification" and task is None:
         notes.append(f"{', '.join(names)}: learnt as classes; for numbers pass task='regression'")
-    return Choice(smiles, names, found, parts, notes)
+    _check_apart(table, descriptors, [smiles, *names])
+    return Choice(smiles, names, found, parts, descriptors, notes)
+
+
+def _check_apart(table: MoleculeTable, descriptors: Sequence[str], others: Sequence[str]) -> None:
+    """What is learnt must not be told."""
+    for name in descriptors:
+        if name in others:
+            raise DataError(
+                f"the descriptor column {name!r} is the column of SMILES or a target",
+                file=table.path,
+                remedy="Leave it out of the descriptor columns",
+            )
 
 
 def _said(names: Sequence[str], left_out: Sequence[Look]) -> list[str]:

@@ -16,6 +16,8 @@ from lanczosnet._extras import require
 from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.cache import read_cache, read_if, write_cache
 from lanczosnet.graphs.columns import names_listed
+from lanczosnet.graphs.descriptor_columns import missing_noted, read_columns
+from lanczosnet.graphs.descriptors import check_kinds
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
@@ -40,7 +42,7 @@ CHUNK = 512  # molecules that a worker process gets at once
 TASKS = ("regression", "classification")
 MOST_INVALID = 0.05  # of all rows, which are left out without being asked
 LISTED = 10  # rows that are named in a message
-READING = 3  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
+READING = 4  # raise it when the same CSV gives other targets or rows: old caches of users' files are then left aside
 
 
 def molecules(
@@ -56,6 +58,8 @@ def molecules(
     explicit_hydrogens: bool | None = None,
     largest_fragment: bool = False,
     split_column: str | None = None,
+    descriptor_columns: str | Sequence[str] = (),
+    descriptors: str | Sequence[str] = (),
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
@@ -75,9 +79,13 @@ def molecules(
     The featurizer "molecule" describes atoms and leaves hydrogens implicit unless `explicit_hydrogens`; "paper" is the
     published input of QM8: atomic numbers, explicit hydrogens, and `edge_weight`, the sum of six edge types.
     `largest_fragment` leaves out the rest of a salt.
+
+    `descriptor_columns` are columns of numbers that describe a molecule as a whole; an empty cell is unknown.
+    `descriptors` are computed by RDKit: "morgan" (bits of the fingerprint), "rdkit" (its descriptors), or both. Graphs
+    then have `descriptors`, `[1, descriptor]`, NaN where unknown.
     """
     path = Path(path)
-    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment)
+    chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment, descriptors)
     options: dict[str, Any] = {
         "smiles": smiles,
         "targets": None if targets is None else names_listed(targets),
@@ -87,6 +95,7 @@ def molecules(
         "skip_invalid": skip_invalid,
     }
     options |= {"split_column": split_column} if split_column is not None else {}
+    options |= {"descriptor_columns": names_listed(descriptor_columns)} if descriptor_columns else {}
     if task not in (None, *TASKS):
         raise DataError(f"there is no task {task!r}; known are {' and '.join(TASKS)}")
     if not path.is_file():
@@ -98,7 +107,12 @@ def molecules(
     return cached_molecules(path, cache, sha256_of(path), options, chosen, name=path.stem, workers=workers)
 
 
-def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, largest_fragment: bool) -> Featurizer:
+def _featurizer(
+    name: str | Mapping[str, Any],
+    explicit_hydrogens: bool | None,
+    largest_fragment: bool,
+    descriptors: str | Sequence[str],
+) -> Featurizer:
     """One by name with its options, or what a model has recorded."""
     if not isinstance(name, str):
         return featurizer_from(name)
@@ -106,7 +120,8 @@ def _featurizer(name: str | Mapping[str, Any], explicit_hydrogens: bool | None, 
         raise DataError(f"there is no featurizer {name!r}; known are {' and '.join(FEATURIZERS)}")
     known = FEATURIZERS[name]
     explicit = known.explicit_hydrogens if explicit_hydrogens is None else explicit_hydrogens
-    return replace(known, explicit_hydrogens=explicit, largest_fragment=largest_fragment)
+    kinds = check_kinds([kind.strip() for text in names_listed(descriptors) for kind in text.split(",")])
+    return replace(known, explicit_hydrogens=explicit, largest_fragment=largest_fragment, descriptors=kinds)
 
 
 def cached_molecules(
@@ -152,6 +167,7 @@ def featurize(
     table = read_table(path)
     chosen = choose(table, **options)
     y, classes = read_targets(table, chosen.targets, chosen.task)
+    columns = read_columns(table, chosen.descriptors)
     texts = table.column(chosen.smiles, "smiles")
     results = read_in_parallel(texts, workers, featurizer)
     skipped = [Skipped(row, result) for row, result in zip(table.rows, results, strict=True) if isinstance(result, str)]
@@ -160,6 +176,7 @@ def featurize(
     found = [result for result in results if isinstance(result, Molecule)]
     arrays = concatenated(found) | {"y": y[kept], "rows": np.array(table.rows, dtype=np.int64)[kept]}
     arrays |= dict(zip(("smiles", "smiles_ptr"), joined([texts[i] for i in kept]), strict=True))
+    arrays |= {"columns": columns[kept]} if chosen.descriptors else {}
     about = {
         "targets": list(chosen.targets),
         "task": chosen.task,
@@ -168,8 +185,13 @@ def featurize(
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
     }
-    parts, notes = [chosen.parts[i] for i in kept if chosen.parts], [*chosen.notes, *_notes(skipped)]
-    return arrays, about | ({"parts": parts} if parts else {}) | ({"notes": notes} if notes else {})
+    missing = missing_noted(columns[kept], chosen.descriptors)
+    more = {
+        "parts": [chosen.parts[i] for i in kept if chosen.parts],
+        "descriptor_columns": chosen.descriptors,
+        "notes": [*chosen.notes, *missing, *_notes(skipped)],
+    }
+    return arrays, about | {key: value for key, value in more.items() if value}
 
 
 def _check_skipped(table: MoleculeTable, skipped: Sequence[Skipped], skip_invalid: bool | None) -> None:

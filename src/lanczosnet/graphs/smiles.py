@@ -1,11 +1,13 @@
 """SMILES to arrays with RDKit. Worker processes import this module alone, so it must not import torch."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lanczosnet._extras import require
+from lanczosnet.graphs.descriptors import fingerprint, rdkit_descriptors
 from lanczosnet.graphs.featurizer import PAPER, PAPER_BONDS, Featurizer
 from lanczosnet.schemas.limits import limit, too_many
 from lanczosnet.schemas.record import shown
@@ -22,6 +24,9 @@ class Molecule(NamedTuple):
     scaffold: str  # Bemis-Murcko scaffold as SMILES, empty for a molecule without rings
     codes: np.ndarray  # [atom, category] uint8, the place among the featurizer's categories, or their number
     mass: np.ndarray  # [atom] float32, without categories empty
+    fingerprint: np.ndarray  # [byte] uint8, of Morgan; without categories empty
+    identity: int  # the same of the same molecule, whatever its SMILES; without categories 0
+    descriptors: np.ndarray  # [descriptor] float32, of RDKit where the featurizer wants them
 
 
 def rdkit() -> Any:
@@ -88,7 +93,19 @@ def _molecule(chem: Any, molecule: Any, featurizer: Featurizer) -> Molecule:
     types = np.array([*bits, *bits], dtype=np.uint8 if len(places) <= 8 else np.uint16)
     order = np.lexsort((bonds[:, 1], bonds[:, 0]))
     codes, mass = _codes(molecule, featurizer)
-    return Molecule(atoms, bonds[order], types[order], _scaffold(chem, molecule), codes, mass)
+    whole = _whole(chem, molecule, featurizer)
+    return Molecule(atoms, bonds[order], types[order], _scaffold(chem, molecule), codes, mass, *whole)
+
+
+def _whole(chem: Any, molecule: Any, featurizer: Featurizer) -> tuple[np.ndarray, int, np.ndarray]:
+    """Fingerprint, identity and descriptors, which do not depend on explicit hydrogens."""
+    none = np.zeros(0, dtype=np.float32)
+    if not featurizer.atoms and not featurizer.descriptors:
+        return np.zeros(0, dtype=np.uint8), 0, none
+    heavy = chem.RemoveHs(molecule) if featurizer.explicit_hydrogens else molecule
+    digest = hashlib.sha256(chem.MolToSmiles(heavy).encode()).digest()
+    numbers = rdkit_descriptors(heavy) if "rdkit" in featurizer.descriptors else none
+    return fingerprint(heavy), int.from_bytes(digest[:8], "big", signed=True), numbers
 
 
 def _scaffold(chem: Any, molecule: Any) -> str:

@@ -7,6 +7,7 @@ from lanczosnet.krylov.chebyshev import chebyshev_block
 from lanczosnet.krylov.components import component_ritz_pairs
 from lanczosnet.krylov.error import ErrorBound, approximation_error, error_bound
 from lanczosnet.krylov.functions import Powers, matrix_function
+from lanczosnet.krylov.hermitian import hermitian_ritz_pairs
 from lanczosnet.krylov.lanczos import Tridiagonalization, lanczos
 from lanczosnet.krylov.ritz import RitzPairs, leading, matrix_powers, ritz, tridiagonal_matrix
 
@@ -23,6 +24,7 @@ __all__ = [
     "chebyshev_block",
     "component_ritz_pairs",
     "error_bound",
+    "hermitian_ritz_pairs",
     "lanczos",
     "leading",
     "matrix_function",

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.hermitian import turned
 from lanczosnet.backends import operation
 from lanczosnet.backends.processes import Processes
 from lanczosnet.backends.segments import segment_sum
@@ -103,6 +104,24 @@ class SegmentInnerProduct:
         return sums
 
 
+class HermitianInnerProduct:
+    """One of the others for the real form of a Hermitian matrix, on complex vectors as real parts and imaginary ones.
+
+    Lanczos vectors are real polynomials of the matrix times the start vector, so that their inner products are real:
+    coefficients are what they are without this. But rounding turns a vector towards i times an earlier one, which is
+    orthogonal to it among real vectors and not among complex ones. Hence that direction is taken out, too.
+    """
+
+    def __init__(self, own: WholeInnerProduct | SegmentInnerProduct) -> None:
+        self.own = own
+        self.project, self.combine, self.dot = own.project, own.combine, own.dot
+        self.norm, self.spread, self.total = own.norm, own.spread, own.total
+
+    def without(self, vector: Tensor, basis: Tensor, coefficients: Tensor) -> Tensor:
+        along = self.own.project(basis, -turned(vector))
+        return self.own.without(vector, basis, coefficients) - turned(self.own.combine(basis, along))
+
+
 class ShardedInnerProduct:
     """One of the others on the nodes of this process, with sums over all processes."""
 
@@ -130,10 +149,18 @@ def _safe_sqrt(square: Tensor) -> Tensor:
     return torch.where(positive, root, torch.zeros_like(square))
 
 
-def inner_product(segment: Tensor | None, num_segments: int | None, processes: Processes | None = None) -> InnerProduct:
+def inner_product(
+    segment: Tensor | None,
+    num_segments: int | None,
+    processes: Processes | None = None,
+    *,
+    is_real_form: bool = False,
+) -> InnerProduct:
     own: WholeInnerProduct | SegmentInnerProduct = WholeInnerProduct()
     if segment is not None:
         if num_segments is None:
             num_segments = int(segment.max()) + 1 if segment.numel() else 0
         own = SegmentInnerProduct(segment, num_segments)
+    if is_real_form:
+        return HermitianInnerProduct(own)
     return own if processes is None else ShardedInnerProduct(own, processes)

@@ -116,7 +116,9 @@ def in_full_precision(operator: Operator | Callable[[Tensor], Tensor], start: Te
 
 
 def _has_adjoint(setup: Setup, num_steps: int, reorthogonalize: bool, fresh_vector: FreshVector | None) -> bool:
-    """The three-term recurrence has one only as a Triton kernel."""
+    """The three-term recurrence has one only as a Triton kernel, and the real form of a Hermitian matrix has none."""
+    if setup.operator is not None and setup.operator.is_real_form:
+        return False
     if reorthogonalize:
         return True
     arguments = setup.operator, setup.start, num_steps, setup.inner, setup.breakdown

@@ -10,7 +10,13 @@ from torch import Tensor
 from lanczosnet.affinity import Operator
 from lanczosnet.backends.processes import Processes
 from lanczosnet.krylov import start as start_vectors
-from lanczosnet.krylov.inner_product import InnerProduct, SegmentInnerProduct, ShardedInnerProduct, inner_product
+from lanczosnet.krylov.inner_product import (
+    HermitianInnerProduct,
+    InnerProduct,
+    SegmentInnerProduct,
+    ShardedInnerProduct,
+    inner_product,
+)
 from lanczosnet.krylov.iteration import BREAKDOWN_TOLERANCE, Breakdown, breakdown_tolerance, unit
 
 # Graphs with up to this many entries of Q are iterated in float64, whatever the input's type: it costs little, and only
@@ -76,9 +82,9 @@ def _prepare_operator(
         num_nodes = _largest_graph(operator, start, segment)
         working_dtype = working_type(num_nodes, num_steps, dtype)
     operator = operator.to(working_dtype)
-    inner = inner_product(segment, num_segments, operator.processes)
+    inner = inner_product(segment, num_segments, operator.processes, is_real_form=operator.is_real_form)
     first = unit(start.to(working_dtype), inner)
-    own = inner.own if isinstance(inner, ShardedInnerProduct) else inner
+    own = inner.own if isinstance(inner, ShardedInnerProduct | HermitianInnerProduct) else inner
     scale = _scale_per_segment(operator, own) if isinstance(own, SegmentInnerProduct) else operator.largest_entry()
     breakdown = Breakdown(scale, breakdown_tolerance(working_dtype, dtype))
     return Setup(operator, operator.product, first, breakdown, inner, segment, dtype)

@@ -22,15 +22,20 @@ def small_ritz_pairs(
         others = RitzPairs(zeros(len(size), num_pairs), zeros(len(start), num_pairs), size)
     else:  # a zero start vector leaves the exact components out of the iteration
         others = leading(ritz(lanczos(operator, start * ~is_exact[segment], search_steps, segment=segment)), num_pairs)
-    values, vectors = others.values, others.vectors
+    write_exact_pairs(others, operator, segment, size, groups)
+    return RitzPairs(others.values, others.vectors, torch.where(is_exact, size, others.rank), segment)
+
+
+def write_exact_pairs(
+    pairs: RitzPairs, operator: SparseOperator, segment: Tensor, size: Tensor, groups: list[Tensor]
+) -> None:
+    """Those of the components of each group, in the place of zeros."""
     for group in groups:
         padding = padding_of(segment, len(size), keep=group)
         eigenvalues, eigenvectors = eigh_of_leading(dense_blocks(operator, padding).dense().double(), size[group])
-        values[group, : padding.width] = eigenvalues.to(values.dtype)
-        vectors[:, : padding.width] += padding.unpad(
-            eigenvectors.to(vectors.dtype)
-        )  # both are zero on the other's nodes
-    return RitzPairs(values, vectors, torch.where(is_exact, size, others.rank), segment)
+        pairs.values[group, : padding.width] = eigenvalues.to(pairs.values.dtype)
+        exact = padding.unpad(eigenvectors.to(pairs.vectors.dtype))
+        pairs.vectors[:, : padding.width] += exact  # both are zero on the other's nodes
 
 
 class Rest(NamedTuple):
@@ -44,7 +49,7 @@ class Rest(NamedTuple):
     size: Tensor
 
     def pairs(self, num_pairs: int, exact_up_to: int, search_steps: int) -> RitzPairs:
-        groups = [group & (self.size <= exact_up_to) for group in _of_similar_size(self.size)]
+        groups = [group & (self.size <= exact_up_to) for group in of_similar_size(self.size)]
         groups = [group for group in groups if bool(group.any())] or [torch.zeros_like(self.size, dtype=torch.bool)]
         return small_ritz_pairs(self.operator, self.start, self.segment, groups, num_pairs, search_steps)
 
@@ -67,7 +72,7 @@ def rest_of(operator: SparseOperator, start: Tensor, segment: Tensor, is_large: 
     )
 
 
-def _of_similar_size(size: Tensor) -> list[Tensor]:
+def of_similar_size(size: Tensor) -> list[Tensor]:
     """Which components have one node, two, up to four, up to eight and so on, so that there is little padding."""
     power = (size - 0.5).log2().ceil()
     return [power == each for each in power.unique()]

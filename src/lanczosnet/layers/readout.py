@@ -13,6 +13,7 @@ from torch_geometric.nn import aggr
 from lanczosnet.layers.tied_linear import ALIGNED_TO, TiedLinear, lstm_cell
 
 FARTHEST = 10.0  # deviations from the mean that a descriptor may have
+NOTHING = 1e30  # the deviation of a descriptor that is the same in all training graphs: nothing is known of others
 
 
 class PooledReadout(nn.Module):
@@ -99,19 +100,25 @@ class GraphHead(nn.Module):
         self.output.reset_parameters()
 
     def set_scale(self, descriptors: Tensor) -> None:
-        """Standardise by these descriptors, `[graph, descriptor]`; NaN where unknown."""
+        """Standardise by these descriptors, `[graph, descriptor]`; NaN where unknown.
+
+        Flags (0 and 1) are not made larger, however rare they are, and what is always the same counts for nothing.
+        """
         known = ~descriptors.isnan()
         count = known.sum(0).clamp(min=1)
         values = torch.where(known, descriptors.double(), 0.0)
         mean = values.sum(0) / count
         variance = torch.where(known, values - mean, 0.0).square().sum(0) / count
+        is_flag = ((values == 0) | (values == 1)).all(0)
         self.mean.copy_(mean)
-        self.deviation.copy_(torch.where(variance > 0, variance.sqrt(), 1.0))
+        self.deviation.copy_(torch.where(variance > 0, torch.where(is_flag, 1.0, variance.sqrt()), NOTHING))
 
     def fingerprint(self, x: Tensor, descriptors: Tensor | None) -> Tensor:
         """`[graph, in_channels]` and `[graph, descriptor]` -> `[graph, hidden_channels]`."""
         x = nn.functional.gelu(x)
-        if descriptors is not None and len(self.mean):
+        if len(self.mean):
+            if descriptors is None or descriptors.shape[1:] != self.mean.shape:
+                raise ValueError(f"every graph needs {len(self.mean)} descriptors, [1, {len(self.mean)}]")
             scaled = ((descriptors.to(x.dtype) - self.mean) / self.deviation).nan_to_num(0.0)
             x = torch.cat([x, scaled.clamp(-FARTHEST, FARTHEST)], -1)
         return nn.functional.gelu(self.hidden(self.dropout(x)))
@@ -139,7 +146,8 @@ def _padded_set2set(pool: nn.Module, x: Tensor, mask: Tensor) -> Tensor:
     gates = _tied_gates(pool.lstm)  # type: ignore[arg-type]
     nodes = (x * mask.flatten().unsqueeze(1).to(x.dtype)).unflatten(0, mask.shape)
     compare, add_up = TiedLinear([nodes.mT]), TiedLinear([nodes])
-    penalty = torch.finfo(x.dtype).min * (mask == 0)
+    is_padding = (mask == 0).to(torch.promote_types(x.dtype, torch.get_default_dtype()))
+    penalty = torch.finfo(x.dtype).min * is_padding
     hidden = cell = found = x.new_zeros(len(mask), x.shape[1])
     for _ in range(pool.processing_steps):  # type: ignore[arg-type]
         hidden, cell = lstm_cell(gates(hidden, found), cell)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Unpack
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity import SparseOperator, normalized
+from lanczosnet.affinity import RealForm, SparseOperator, hermitian, normalized
+from lanczosnet.affinity.hermitian import check_charge, folded
 from lanczosnet.affinity.sharded_operator import ShardedOperator
 from lanczosnet.backends.segments import index_within_segment, segment_sum
 from lanczosnet.batching.formed import (
@@ -20,9 +21,12 @@ from lanczosnet.batching.formed import (
 from lanczosnet.batching.from_data import check_pairs, graph_inputs
 from lanczosnet.batching.graph_spectrum import GraphSpectrum, RitzFilter
 from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import DenseBasis, PowerFilter, responses, spectral_basis
-from lanczosnet.krylov import RitzPairs
+from lanczosnet.graphs.edges import with_usable_edges
+from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.krylov import RitzPairs, hermitian_ritz_pairs
 from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
@@ -58,6 +62,9 @@ class LanczosNet(LanczosNetwork):
         spectral_filter, filter_channels, positive: as in `LanczosConv`.
         exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
+        signed: negative weights are negative entries of S, normalised by absolute values (the signed Laplacian).
+        magnetic: the charge of the magnetic Laplacian, for directed edges: 0.25 is usual, 0 leaves directions out. Half
+            of the hidden channels are then real parts and half imaginary ones; it needs residual blocks.
         **options: as in `LanczosNetwork`.
 
     Shapes:
@@ -81,8 +88,11 @@ class LanczosNet(LanczosNetwork):
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
         exact_up_to: int | None = None,
+        signed: bool = False,
+        magnetic: float = 0.0,
         **options: Unpack[LanczosOptions],
     ) -> None:
+        check_charge(magnetic)
         short, long = SCALES.chosen(options.get("block", "residual"), short_scales, long_scales)
 
         def convolution(in_channels: int, out_channels: int, **weights: Any) -> LanczosConv:
@@ -99,8 +109,9 @@ class LanczosNet(LanczosNetwork):
             )
 
         sizes = (in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__(*sizes, short, long, convolution, **options)
+        super().__init__(*sizes, short, long, convolution, is_complex=magnetic > 0, **options)
         self.exact_up_to = exact_up_to
+        self.signed, self.magnetic = signed, magnetic
         self.needs_pairs = len(long) > 0
 
     @property
@@ -113,12 +124,16 @@ class LanczosNet(LanczosNetwork):
         """What may be computed once for every graph of a data set."""
         if not self.needs_pairs:
             return None
-        return AddRitzPairs(self.num_steps, exact_up_to=self.exact_up_to, search_steps=self.search_steps)
+        bounds: dict[str, Any] = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+        return AddRitzPairs(self.num_steps, signed=self.signed, magnetic=self.magnetic, **bounds)
 
     @torch.compiler.disable
     def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
-        graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
-        S = normalized(graph.adjacency, validate=validate)
+        data = self._usable(data)
+        graph = graph_inputs(data, self, validate=validate, packed=True, dtype=self.dtype)
+        if self.is_complex:
+            return self._prepared_complex(data, replace(graph, padding=None), validate)
+        S = self._affinity(data, graph, validate)
         basis = None
         if self.needs_pairs:
             refuse_gradient_of_weights(S)
@@ -129,13 +144,49 @@ class LanczosNet(LanczosNetwork):
         graph = graph.with_sparse_features() if self.multiplies_first else graph
         return replace(graph, spectrum=GraphSpectrum(graph.operator(S), basis, graph.edge_types))
 
+    def _prepared_complex(self, data: Any, graph: SparseBatch, validate: bool) -> SparseBatch:
+        """With real parts above imaginary ones: see `RealForm`."""
+        S: Any = hermitian(data, self.magnetic, signed=self.signed, dtype=self.dtype)
+        basis = None
+        if self.needs_pairs:
+            refuse_gradient_of_weights(S)
+            basis = spectral_basis(self._complex_pairs(graph, S, validate))
+        return replace(graph.with_sparse_features(), spectrum=GraphSpectrum(S, basis))
+
+    def _complex_pairs(self, inputs: SparseBatch, S: RealForm, validate: bool) -> RitzPairs:
+        if inputs.ritz is None:
+            bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+            fixed: Any = S.with_values(S.values.detach())
+            return hermitian_ritz_pairs(fixed, self.num_steps, (inputs.component, inputs.num_components), **bounds)
+        values, vectors = inputs.ritz
+        of_both = replace(inputs, component=torch.cat([inputs.component] * 2), ritz=(values, folded(vectors)))
+        return self._given_pairs(of_both, S, validate, 2 * self.num_steps)
+
+    def _usable(self, data: Any) -> Any:
+        """With signs and directions apart from weights, where they count."""
+        if not (self.signed or self.is_complex) or data is None:
+            return data
+        if isinstance(data, StoredGraph | ShardData):
+            raise ValueError("a graph folder keeps neither signs nor directions: leave signed and magnetic out")
+        return with_usable_edges(data)
+
+    def _affinity(self, data: Any, graph: SparseBatch, validate: bool) -> Any:
+        """S as a sparse operator."""
+        if self.signed:
+            return hermitian(data, dtype=self.dtype)
+        return normalized(graph.adjacency, validate=validate)
+
     @property
     def num_operators(self) -> int:
         return len(self.short_scales) + (0 if self.learns_response else len(self.long_scales)) + self.num_edge_types
 
-    def padded(self, everything: Any, validate: bool) -> SpectralBatch:
+    def padded(self, everything: Any, validate: bool) -> SpectralBatch | None:
+        """None where channels are complex, which only sparse graphs have."""
+        if self.is_complex:
+            return None
+        everything = self._usable(everything)
         graph = graph_inputs(everything, self, validate=validate, by_graph=True, dtype=self.dtype)
-        S = normalized(graph.adjacency, validate=validate)
+        S = self._affinity(everything, graph, validate)
         values, vectors = _by_graph(self._pairs(graph, S, validate), graph) if self.needs_pairs else _no_pairs(graph)
         # Two graphs may share a block, so that padding must be zero: the power 0 is one there, too.
         is_step = (vectors.abs().amax(1) > 0).unsqueeze(-1)
@@ -166,11 +217,17 @@ class LanczosNet(LanczosNetwork):
             if isinstance(S, ShardedOperator):
                 return sharded_ritz_pairs(S, self.num_steps, components, inputs.num_shared, **bounds)
             return fixed_ritz_pairs(S, self.num_steps, components=components, **bounds)
+        return self._given_pairs(inputs, S, validate, self.num_steps)
+
+    def _given_pairs(self, inputs: SparseBatch, S: Any, validate: bool, num_pairs: int) -> RitzPairs:
+        """Those that the data carry."""
+        assert inputs.ritz is not None
         values, vectors = inputs.ritz
-        if values.shape[1] != self.num_steps:
+        if values.shape[1] != num_pairs:
+            phases = f", magnetic={self.magnetic}" if self.magnetic else ""
             raise ValueError(
-                f"the data carries {values.shape[1]} Ritz pairs, but the model wants {self.num_steps}: "
-                f"apply AddRitzPairs(num_steps={self.num_steps})"
+                f"the data carries {values.shape[1]} Ritz pairs, but the model wants {num_pairs}: "
+                f"apply AddRitzPairs(num_steps={self.num_steps}{phases})"
             )
         # A component has as many pairs as there are columns in which any of its nodes is not zero.
         rank = (segment_sum(vectors.abs(), inputs.component, inputs.num_components) > 0).sum(1)

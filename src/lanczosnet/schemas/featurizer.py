@@ -7,6 +7,8 @@ from lanczosnet.schemas.record import Meta, Name, Record, check_distinct
 AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", "hybridization", "aromatic", "ring"]
 
 NAMED = ("chirality", "hybridization")  # categories whose values are texts; those of the others are numbers
+FINGERPRINT_BYTES = 256  # of the Morgan fingerprint
+RDKIT_DESCRIPTORS = 208
 
 
 class FeaturizerRecord(Record, frozen=True, kw_only=True):
@@ -20,10 +22,12 @@ class FeaturizerRecord(Record, frozen=True, kw_only=True):
     bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
 
     operators: tuple[Name, ...]
+    descriptors: tuple[Literal["morgan", "rdkit"], ...] = ()
 
     def __post_init__(self) -> None:
         check_distinct("bonds", self.bonds)
         check_distinct("operators", self.operators)
+        check_distinct("descriptors", self.descriptors)
         if not set(self.operators) <= set(self.bonds):
             raise ValueError("operators must be some of bonds")
         for required in ("single", "conjugated", "in-ring"):

@@ -3,7 +3,6 @@
 `record` documents how a field is added.
 """
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,9 +23,9 @@ from lanczosnet.schemas.record import (
     check_checksum,
     check_distinct,
     checked,
-    checksum_of,
     field,
     parsed,
+    signed,
     up_to_date,
 )
 
@@ -130,9 +129,11 @@ class SmilesData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag=
     atom_types: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     edge_types: tuple[str, ...]
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
+    descriptor_columns: tuple[Name, ...] = ()  # numbers that a molecule's row brings, in the network's order
 
     def __post_init__(self) -> None:
         check_distinct("atom_types", self.atom_types)
+        check_distinct("descriptor_columns", self.descriptor_columns)
 
 
 class GraphsData(CommonData, frozen=True, kw_only=True, tag_field="inputs", tag="graphs"):
@@ -266,10 +267,9 @@ def _of_published_form(document: Document) -> Document:
 
 def signed_document(config: Document, path: Path) -> Document:
     """What is written, with its checksum; it must be readable again."""
-    document = json.loads(json.dumps(config))
-    document |= {"checksum": checksum_of(document)}
+    document = signed(config)
     checked(document, ModelConfig, path, "This is a mistake of the program: please report it")
-    return dict(document)
+    return document
 
 
 def check_length(name: str, values: tuple[Any, ...], what: str, others: tuple[Any, ...]) -> None:

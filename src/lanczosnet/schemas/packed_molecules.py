@@ -9,17 +9,22 @@
 | `codes`, `mass` | `[atom, category]`, `[atom]` | numbers of categories, and masses, where the featuriser has any |
 | `bond_ptr` | `[molecule + 1]` | where each molecule's bonds begin, and their end |
 | `y` | `[molecule, target]` | numbers, or numbers of classes; NaN where unknown |
+| `columns` | `[molecule, column]` | descriptors of the table; NaN where unknown |
+| `fingerprints` | `[molecule, byte]` | bits of Morgan's fingerprint; files of earlier versions have none |
+| `identity` | `[molecule]` | equal for equal molecules; files of earlier versions have none |
+| `descriptors` | `[molecule, descriptor]` | RDKit's, where the featuriser has them; NaN where unknown |
 | `rows`, `scaffold` | `[molecule]` | row of the CSV; number of the scaffold |
 | `smiles`, `smiles_ptr` | `[byte]`, `[molecule + 1]` | the SMILES in UTF-8, and where each begins |
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from lanczosnet.schemas.featurizer import FeaturizerRecord
+from lanczosnet.schemas.featurizer import FINGERPRINT_BYTES, RDKIT_DESCRIPTORS, FeaturizerRecord
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.model_config import check_length
 from lanczosnet.schemas.record import (
@@ -29,10 +34,12 @@ from lanczosnet.schemas.record import (
     Positive,
     Record,
     Sha256,
+    check_checksum,
     checked,
     field,
     parsed,
     shown,
+    signed,
     up_to_date,
 )
 
@@ -53,6 +60,7 @@ TYPES = {  # and the number of axes
     "smiles": ("uint8", 1),
     "smiles_ptr": ("int64", 1),
 }
+OPTIONAL = {"fingerprints": ("uint8", 2), "identity": ("int64", 1)}  # of molecules that a featuriser describes
 
 
 class OriginRecord(Record, frozen=True, kw_only=True):
@@ -68,6 +76,7 @@ class OriginRecord(Record, frozen=True, kw_only=True):
     featurizer: FeaturizerRecord | None = None  # None for the paper's input
     unknown: dict[str, Positive] = field(default_factory=dict)  # how many atoms have an unknown category, by its name
 
+    descriptor_columns: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()  # of the molecules, where a column says them
     notes: tuple[str, ...] = ()  # what is said of the columns and rows
 
@@ -87,12 +96,20 @@ class PackedHeader(Record, frozen=True, kw_only=True):
     version: Positive
     origin: OriginRecord
     content: Sha256  # of the arrays
+    checksum: Sha256 | None = None  # of all the rest; None in files of earlier versions
 
 
 def packed_header(text: str, path: Path) -> PackedHeader:
     """The header in a text."""
-    document = up_to_date(parsed(text, path, REMEDY), VERSION, path, REMEDY, key="version")
-    return checked(document, PackedHeader, path, REMEDY)
+    written = parsed(text, path, REMEDY)
+    header = checked(up_to_date(written, VERSION, path, REMEDY, key="version"), PackedHeader, path, REMEDY)
+    check_checksum(written, path, REMEDY)
+    return header
+
+
+def header_text(origin: Document, content: str) -> str:
+    """The header that says what arrays of this digest were made from."""
+    return json.dumps(signed({"format": FORMAT, "version": VERSION, "origin": origin, "content": content}))
 
 
 def origin_record(document: Document, path: Path) -> OriginRecord:
@@ -102,19 +119,23 @@ def origin_record(document: Document, path: Path) -> OriginRecord:
 
 def check_arrays(arrays: Arrays, origin: OriginRecord, path: Path) -> None:
     """An error that names the first array that breaks a law."""
-    types = TYPES | _types_of(origin.featurizer)
-    for name in sorted(arrays.keys() | types.keys()):
+    types = TYPES | _types_of(origin)
+    for name in sorted(arrays.keys() | (types.keys() - OPTIONAL.keys())):
         _check_type(arrays.get(name), *types.get(name, ("", 0)), name, path)
     for name, problem in _broken(arrays, origin):
         raise FileError(problem, file=path, field=name, remedy=REMEDY)
 
 
-def _types_of(featurizer: FeaturizerRecord | None) -> dict[str, tuple[str, int]]:
+def _types_of(origin: OriginRecord) -> dict[str, tuple[str, int]]:
     """Where they differ from those of the paper's input."""
+    featurizer = origin.featurizer
+    columns: dict[str, tuple[str, int]] = {"columns": ("float32", 2)} if origin.descriptor_columns else {}
     if featurizer is None:
-        return {}
+        return columns
     described: dict[str, tuple[str, int]] = {"codes": ("uint8", 2), "mass": ("float32", 1)} if featurizer.atoms else {}
-    return described | ({"types": ("uint16", 1)} if len(featurizer.bonds) > 8 else {})
+    described |= {"types": ("uint16", 1)} if len(featurizer.bonds) > 8 else {}
+    described |= {"descriptors": ("float32", 2)} if "rdkit" in featurizer.descriptors else {}
+    return columns | described | OPTIONAL
 
 
 def _check_type(array: np.ndarray | None, dtype: str, axes: int, name: str, path: Path) -> None:
@@ -129,7 +150,8 @@ def _broken(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str]]:
     count = len(arrays["y"])
     pointers = {"atom_ptr": arrays["atoms"], "bond_ptr": arrays["bonds"], "smiles_ptr": arrays["smiles"]}
     problems = [(name, _pointer_fault(arrays[name], len(held), count)) for name, held in pointers.items()]
-    problems += [(name, _length_fault(arrays[name], count)) for name in ("rows", "scaffold")]
+    of_molecules = ("rows", "scaffold", "columns", "fingerprints", "identity", "descriptors")
+    problems += [(name, _length_fault(arrays[name], count)) for name in of_molecules if name in arrays]
     problems += [("types", _length_fault(arrays["types"], len(arrays["bonds"])))]
     problems += [(key, _length_fault(arrays[key], len(arrays["atoms"]))) for key in ("codes", "mass") if key in arrays]
     found = [(name, problem) for name, problem in problems if problem]
@@ -168,10 +190,30 @@ def _content_faults(arrays: Arrays, origin: OriginRecord) -> list[tuple[str, str
         is_known = codes.shape[1] == len(most_codes) and bool((codes <= most_codes).all())
         laws["codes"] = (is_known, "expected numbers of the featuriser's categories")
         laws["mass"] = (bool((np.isfinite(mass) & (mass >= 0)).all()), "expected masses")
+    laws |= _descriptor_laws(arrays, origin)
     problems = [(name, "" if holds else problem) for name, (holds, problem) in laws.items()]
     if not any(problem for _, problem in problems):
         problems.append(("bonds", _direction_fault(arrays)))
     return [*problems, ("y", _target_fault(arrays["y"], origin)), ("smiles", _text_fault(arrays))]
+
+
+def _descriptor_laws(arrays: Arrays, origin: OriginRecord) -> dict[str, tuple[bool, str]]:
+    widths = {
+        "columns": len(origin.descriptor_columns),
+        "fingerprints": FINGERPRINT_BYTES,
+        "descriptors": RDKIT_DESCRIPTORS,
+    }
+    laws = {
+        name: (
+            arrays[name].shape[1] == width and not np.isinf(arrays[name]).any(),
+            f"expected {width} numbers, none infinite",
+        )
+        for name, width in widths.items()
+        if name in arrays
+    }
+    if origin.featurizer is not None and "morgan" in origin.featurizer.descriptors and "fingerprints" not in arrays:
+        laws["fingerprints"] = (False, "expected those that the featuriser names")
+    return laws
 
 
 def _direction_fault(arrays: Arrays) -> str:

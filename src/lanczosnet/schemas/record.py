@@ -109,6 +109,12 @@ def checksum_of(document: Document) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def signed(document: Document) -> Document:
+    """The document as JSON has it, with its checksum."""
+    plain: Document = json.loads(json.dumps(document))
+    return plain | {"checksum": checksum_of(plain)}
+
+
 def check_checksum(document: Document, where: str | Path, remedy: str) -> None:
     """An error if the document is not as it was written; one of an earlier version has no checksum."""
     if "checksum" in document and document["checksum"] != checksum_of(document):

@@ -44,6 +44,8 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
     },
 }
 
+HEAD_CHANNELS = 96  # where descriptors need a head, and the form has none
+MOST_TYPES = 100  # of edges, each of which has weights in every convolution
 LEAST_STEPS = 64  # up to which steps may outnumber the nodes of the largest graph: that costs nothing
 
 
@@ -102,15 +104,15 @@ def architecture_for(
     """The network of this name that fits the data: inputs and outputs from the data, sizes from the options."""
     options = dict(options or {})
     check_options(name, options)
-    for key in ("in_channels", "out_channels"):
+    _check_phases(data, options)
+    for key in ("in_channels", "out_channels", "descriptor_channels", "edge_channels"):
         if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
     options |= _capped_steps(data, options)
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
     sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
-    return Architecture(
-        name, sizes[kind_of(data, task)] | _inputs(data) | {"out_channels": task.out_channels} | form | options
-    )
+    defaults = _descriptors(data, name) | sizes[kind_of(data, task)] | _inputs(data, name, options)
+    return Architecture(name, defaults | {"out_channels": task.out_channels} | form | options)
 
 
 def kind_of(data: Data | PackedGraphs, task: Task) -> Kind:
@@ -162,7 +164,33 @@ def _constructor(name: str) -> dict[str, Any]:
     return {key: kind for key, kind in found.items() if key != "self"}
 
 
-def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
+def _check_phases(data: Data | PackedGraphs, options: Mapping[str, Any]) -> None:
+    """One graph must have what an option is for; of many, each may be another kind."""
+    if isinstance(data, PackedGraphs):
+        return
+    if options.get("magnetic") and not _has(data, "edge_flow"):
+        raise TrainingError(f"no edge of {data.name} is directed: leave magnetic out")
+    if options.get("signed") and not _has(data, "edge_sign"):
+        raise TrainingError(f"no edge of {data.name} has a negative weight: leave signed out")
+
+
+def _has(data: Data | PackedGraphs, key: str) -> bool:
+    return key in data.edge if isinstance(data, PackedGraphs) else key in data
+
+
+def _descriptors(data: Data | PackedGraphs, name: str) -> dict[str, int]:
+    """Numbers that graphs bring as a whole join at a hidden layer, where no other width is given."""
+    held = data.graph.get("descriptors") if isinstance(data, PackedGraphs) else None
+    if held is None:
+        return {}
+    if "descriptor_channels" not in _constructor(name):
+        raise TrainingError(f"{name} takes no descriptors: use lanczosnet or adalanczosnet, or leave them out")
+    if held.dim() != 2 or not held.is_floating_point():
+        raise TrainingError(f"descriptors of {data.name} must be numbers [1, descriptor] of every graph")
+    return {"head_channels": HEAD_CHANNELS, "descriptor_channels": held.shape[1]}
+
+
+def _inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     x = data.node.get("x") if isinstance(data, PackedGraphs) else data.x
     if x is None:
         raise TrainingError(f"{data.name} has no node features: give every node an x")
@@ -170,11 +198,40 @@ def _inputs(data: Data | PackedGraphs) -> dict[str, Any]:
         inputs = {"in_channels": x.shape[1], "node_input": "features"}
     else:
         inputs = {"in_channels": int(x.max()) + 1, "node_input": "learned"}
-    edge_attr: Any = data.edge.get("edge_attr") if isinstance(data, PackedGraphs) else data.get("edge_attr")
-    are_types = edge_attr is not None and edge_attr.dim() == 2 and bool(((edge_attr == 0) | (edge_attr == 1)).all())
-    if edge_attr is not None and not are_types:
+    return inputs | _edge_inputs(data, name, options)
+
+
+def _edge_inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags and whole numbers are types of edges; of real numbers the Lanczos networks make weights."""
+    held: Any = data.edge if isinstance(data, PackedGraphs) else data
+    attr, kinds = held.get("edge_attr"), held.get("edge_type")
+    if attr is None and kinds is not None:
+        return {"num_edge_types": _num_numbered(kinds, f"edge_type of {data.name} {tuple(kinds.shape)} holds")}
+    if attr is None or (options.get("signed") and _has(data, "edge_sign")):
+        return {"num_edge_types": 0}
+    if attr.dim() == 2 and bool(((attr == 0) | (attr == 1)).all()):
+        return {"num_edge_types": attr.shape[1]}
+    found = f"edge_attr of {data.name} {tuple(attr.shape)} holds"
+    if not attr.is_floating_point():
+        return {"num_edge_types": _num_numbered(attr, found)}
+    if "edge_channels" not in _constructor(name):
         raise TrainingError(
-            f"edge_attr of {data.name} {tuple(edge_attr.shape)} holds other numbers than 0 and 1, which no network "
-            "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it"
+            f"{found} real numbers, which {name} does not use: take lanczosnet or adalanczosnet, make them "
+            "edge_weight, one number per edge, or flags of edge types [edge, type], or remove them"
         )
-    return inputs | {"num_edge_types": edge_attr.shape[1] if are_types else 0}
+    return {"num_edge_types": 0, "edge_channels": attr.numel() // max(len(attr), 1)}
+
+
+def _num_numbered(attr: Tensor, found: str) -> int:
+    """How many types there are where each edge has the number of one."""
+    if attr.numel() != len(attr):
+        raise TrainingError(f"{found} several whole numbers per edge: make them flags of edge types, or real numbers")
+    if not len(attr):
+        return 0
+    if int(attr.min()) < 0:
+        raise TrainingError(f"{found} {int(attr.min())} as the type of an edge: types are numbered from 0")
+    if int(attr.max()) >= MOST_TYPES:
+        raise TrainingError(
+            f"{found} numbers up to {int(attr.max())}, too many for types of edges: make them real numbers (.float())"
+        )
+    return int(attr.max()) + 1

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lanczosnet.schemas.model_config import ModelConfig
+from lanczosnet.schemas.model_config import DataRecord, ModelConfig
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.predict import Predictions
+from lanczosnet.training.predict import Predictions, as_smiles_inputs
 from lanczosnet.training.serialization import CONFIG, TrainedModel, load_model, model_folder
 from lanczosnet.training.tasks import Classification, Task
 
@@ -25,15 +25,21 @@ class Ensemble:
         return self.members[0].task
 
     @property
+    def _read_alike(self) -> bool:
+        return all(_molecules_of(member.config.data) == _molecules_of(self.config.data) for member in self.members)
+
+    @property
     def config(self) -> ModelConfig:
         return self.members[0].config
 
-    def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
+    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
         """The mean of the members: of numbers, or of the probabilities of classes.
 
         `uncertainty` is their standard deviation: of the number, or of the probability of the class that is answered.
         """
-        found = [member.predict(items, batch_size=batch_size) for member in self.members]
+        if self._read_alike:  # molecules are read once for all
+            items = as_smiles_inputs(self.config.data, items, descriptors) or items
+        found = [member.predict(items, descriptors=descriptors, batch_size=batch_size) for member in self.members]
         errors = tuple(next(filter(None, texts), "") for texts in zip(*(each.errors for each in found), strict=True))
         if isinstance(self.task, Classification):
             return _mean_classes(found, errors)
@@ -41,6 +47,11 @@ class Ensemble:
         is_good = torch.tensor([not error for error in errors], dtype=torch.bool).unsqueeze(1)
         mean, spread = (torch.where(is_good, held, torch.nan) for held in (values.mean(0), values.std(0)))
         return replace(found[0], values=mean, errors=errors, uncertainty=spread)
+
+
+def _molecules_of(data: DataRecord) -> tuple[Any, ...]:
+    """What decides how SMILES are read."""
+    return tuple(data.get(key) for key in ("featurizer", "atom_types", "edge_types", "descriptor_columns"))
 
 
 def _mean_classes(found: list[Predictions], errors: tuple[str, ...]) -> Predictions:
@@ -67,10 +78,13 @@ def load_models(folder: str | Path, *, device: str | torch.device = "cpu") -> Tr
     places = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
     members = tuple(load_model(place, device=device) for place in places)
     for place, member in zip(places, members, strict=True):
-        if _question(member.task) != _question(members[0].task):
-            raise TrainingError(f"{place} and {places[0]} predict different targets: name one of them")
+        if _question(member) != _question(members[0]):
+            raise TrainingError(
+                f"{place} and {places[0]} predict different targets, or need different columns: name one of them"
+            )
     return Ensemble(members) if len(members) > 1 else members[0] if members else load_model(folder, device=device)
 
 
-def _question(task: Task) -> tuple[Any, ...]:
-    return task.kind, task.targets, task.classes if isinstance(task, Classification) else ()
+def _question(member: TrainedModel) -> tuple[Any, ...]:
+    task, columns = member.task, member.config.data.get("descriptor_columns")
+    return task.kind, task.targets, columns, task.classes if isinstance(task, Classification) else ()

@@ -1,8 +1,8 @@
 """From SMILES, graphs or tables to predictions, in order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
+from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.notebook import predictions_html
+from lanczosnet.training.smiles_inputs import SmilesInputs, smiles_inputs, unknown_atom
 from lanczosnet.training.tasks import Classification, Task, numbered
 
 NO_NUMBER = "the network's answer is not a number: the input is too far from what it was trained on"
@@ -36,6 +38,8 @@ class Predictions:
     probabilities: tuple[Tensor, ...]  # for each target [item, class]; empty for numbers
     errors: tuple[str, ...]
     uncertainty: Tensor | None = None  # of an ensemble, [item, target]: how far its members disagree
+    unknown: Mapping[str, int] = field(default_factory=dict)  # atoms whose category training did not tell apart
+    missing: Mapping[str, int] = field(default_factory=dict)  # molecules without a value of a descriptor
 
     def __len__(self) -> int:
         return len(self.values)
@@ -71,10 +75,13 @@ class Predictions:
         yield self.errors[i]
 
 
-def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_size: int) -> Predictions:
+def predict(
+    network: nn.Module, task: Task, data: DataRecord, items: Any, batch_size: int, descriptors: Any = None
+) -> Predictions:
     """Predictions for anything that the model was made for; `data` is the description that is saved with it."""
-    if isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
-        graphs, errors = _from_smiles([items] if isinstance(items, str) else items, data)
+    read = as_smiles_inputs(data, items, descriptors)
+    if read is not None:
+        graphs, errors = read.graphs, read.errors
     elif isinstance(items, PackedGraphs):
         graphs, errors = items, None
     elif isinstance(items, Data) or (isinstance(items, list | tuple) and all(isinstance(item, Data) for item in items)):
@@ -88,25 +95,37 @@ def predict(network: nn.Module, task: Task, data: DataRecord, items: Any, batch_
         output = graph_outputs(network, graphs, batch_size)
     else:
         output = torch.cat([_output(network, _usable(graph)) for graph in graphs]) if graphs else None
-    return _in_order(task, output, errors)
+    found = _in_order(task, output, errors)
+    return found if read is None else replace(found, unknown=read.unknown, missing=read.missing)
+
+
+def as_smiles_inputs(data: DataRecord, items: Any, descriptors: Any = None) -> SmilesInputs | None:
+    """Molecules that are given as SMILES, or were read already; None where the items are something else."""
+    if isinstance(items, SmilesInputs):
+        return items
+    if isinstance(items, str) or (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
+        return smiles_inputs(data, [items] if isinstance(items, str) else items, descriptors)
+    return None
 
 
 @torch.no_grad()
 def encode(
-    network: nn.Module, data: DataRecord, smiles: Sequence[str], batch_size: int
+    network: nn.Module, data: DataRecord, smiles: Sequence[str], batch_size: int, descriptors: Any = None
 ) -> tuple[Tensor, tuple[str, ...]]:
     """The learned vector of every molecule, `[item, channel]`, NaN where there is an error."""
     if not isinstance(network, LanczosNetwork) or network.head is None:
         raise TrainingError("this model has no hidden layer after its readout: train one with head_channels=96")
     network.eval()
-    graphs, errors = _from_smiles(smiles, data)
+    read = smiles_inputs(data, smiles, descriptors)
+    graphs, errors = read.graphs, read.errors
     good = torch.tensor([not error for error in errors], dtype=torch.bool)
-    values = torch.full((len(errors), network.head.output.in_features), float("nan"))
+    weight = next(network.parameters())
+    kind = at_least_single(weight).dtype
+    values = torch.full((len(errors), network.head.output.in_features), float("nan"), dtype=kind)
     if len(graphs):
-        device = next(network.parameters()).device
-        batches = (batch.to(device) for batch in _packed(graphs).batches(batch_size))
-        with deterministic_algorithms(device):
-            parts = [network.fingerprints(network.prepare(batch)).float().cpu() for batch in batches]
+        batches = (batch.to(weight.device) for batch in _packed_for(network, graphs).batches(batch_size))
+        with deterministic_algorithms(weight.device), default_type_of(network):
+            parts = [at_least_single(network.fingerprints(network.prepare(batch))).cpu() for batch in batches]
         values[good] = torch.cat(parts)
     return values, tuple(errors)
 
@@ -146,14 +165,21 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     """Checked here, so that a wrong input is answered with its reason."""
     network.eval()
     weight = next(network.parameters())
-    with deterministic_algorithms(weight.device):
-        return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
+    with deterministic_algorithms(weight.device), default_type_of(network):
+        inputs = copy(in_precision_of(network, data)).to(weight.device)
+        return at_least_single(network(prepared(network, inputs, validate=True))).cpu()
 
 
 def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
     if not len(graphs):
         return None
-    return torch.cat([_output(network, batch) for batch in _packed(graphs).batches(batch_size)])
+    return torch.cat([_output(network, batch) for batch in _packed_for(network, graphs).batches(batch_size)])
+
+
+def _packed_for(network: nn.Module, graphs: Sequence[Data]) -> PackedGraphs:
+    packed = in_precision_of(network, _packed(graphs))
+    assert isinstance(packed, PackedGraphs)
+    return packed
 
 
 def _packed(graphs: Sequence[Data]) -> PackedGraphs:
@@ -173,44 +199,14 @@ def _of_known_atoms(graphs: Sequence[Data], data: DataRecord) -> tuple[Sequence[
     errors = [""] * len(packed)
     for atom in unknown.nonzero().view(-1).tolist():
         molecule = int(torch.searchsorted(packed.node_ptr, atom, right=True)) - 1
-        errors[molecule] = _unknown_atom(int(atoms[atom]))
+        errors[molecule] = unknown_atom(int(atoms[atom]))
     return [packed[i] for i, error in enumerate(errors) if not error], errors
-
-
-def _unknown_atom(number: int) -> str:
-    kind = f"atom of atomic number {number}" if number else "such element"
-    return f"the training data had no {kind}"
 
 
 def _bare(data: Data) -> Data:
     """Without targets and what else only some graphs may carry."""
-    kept = ("x", "edge_index", "edge_attr", "edge_weight", "edge_type")
+    kept = ("x", "edge_index", "edge_attr", "edge_weight", "edge_type", "descriptors")
     return Data(**{key: data[key] for key in kept if key in data})
-
-
-def _from_smiles(smiles: Sequence[str], data: DataRecord) -> tuple[Sequence[Data], list[str]]:
-    if not isinstance(data, SmilesData):
-        raise TrainingError(f"this model was trained on {data.name} ({data.inputs}), not on SMILES")
-    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs, recorded_featurizer
-    from lanczosnet.graphs.molecules import CHUNK, read_in_parallel
-    from lanczosnet.graphs.smiles import Molecule, read_smiles
-
-    featurizer = recorded_featurizer(data.featurizer)
-    if data.edge_types != featurizer.operators:
-        raise TrainingError(f"this model knows other kinds of bonds: {', '.join(data.edge_types)}")
-    many = len(smiles) > CHUNK  # for which processes are worth their start
-    found_all = read_in_parallel(smiles, featurizer=featurizer) if many else read_smiles(smiles, featurizer)
-    results = [_known_atoms(result, set(data.atom_types)) for result in found_all]
-    errors = [result if isinstance(result, str) else "" for result in results]
-    found = [result for result in results if isinstance(result, Molecule)]
-    return molecule_graphs(concatenated(found), featurizer) if found else [], errors
-
-
-def _known_atoms(result: Any, known: set[int]) -> Any:
-    if isinstance(result, str):
-        return result
-    unknown = sorted(set(result.atoms.tolist()) - known)
-    return _unknown_atom(unknown[0]) if unknown else result
 
 
 def _from_features(items: Any, data: DataRecord) -> tuple[Sequence[Data], list[str]]:
@@ -272,17 +268,17 @@ def _in_order(task: Task, output: Tensor | None, errors: list[str] | None) -> Pr
     """Put the predictions back between the items that have none."""
     if output is None:
         output = torch.zeros(0, task.out_channels)
-    predicted = task.predicted(output).float()
+    predicted = task.predicted(output).to(output.dtype)
     are_numbers = output.isfinite().all(1) & predicted.isfinite().all(1)
     errors = _with_outputs(errors, are_numbers.tolist())
     output, predicted = output[are_numbers], predicted[are_numbers]
     good = torch.tensor([not error for error in errors], dtype=torch.bool)
     is_class = isinstance(task, Classification)
-    values = torch.full((len(errors), len(task.targets)), -1.0 if is_class else float("nan"))
+    values = torch.full((len(errors), len(task.targets)), -1.0 if is_class else float("nan"), dtype=output.dtype)
     values[good] = predicted
     parts = []
     for part in task.probabilities(output) if isinstance(task, Classification) else ():
-        whole = torch.full((len(errors), part.shape[1]), float("nan"))
+        whole = torch.full((len(errors), part.shape[1]), float("nan"), dtype=part.dtype)
         whole[good] = part
         parts.append(whole)
     return Predictions(task, values.long() if is_class else values, tuple(parts), tuple(errors))

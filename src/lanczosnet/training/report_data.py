@@ -73,7 +73,10 @@ def collect(folder: Path, *, data_dir: Path | None = None, device: str | torch.d
     return found
 
 
-_COLUMNS = {"smiles": "--smiles-column", "targets": "--target-columns", "ignore": "--ignore-columns"}
+_COLUMNS = {"smiles": "--smiles-column", "targets": "--target-columns", "ignore": "--ignore-columns"} | {
+    "descriptor_columns": "--descriptor-columns",
+    "descriptors": "--descriptors",
+}
 
 
 def _attempt(found: dict[str, Any], name: str, make: Callable[[], Any]) -> None:

@@ -25,6 +25,7 @@ from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
+from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
 from lanczosnet.training.predict import Predictions, encode, predict, scaling_of
@@ -32,6 +33,7 @@ from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+DOUBLE = "64-true"  # the precision in which a model predicts, too; in all others it predicts in single precision
 PREVIOUS = "previous.safetensors"  # weights of the model that is being replaced, until its configuration is, too
 
 
@@ -56,21 +58,27 @@ class TrainedModel:
     def inputs(self, graph: Data) -> Data:
         """The graph with features as the network wants them."""
         scaling = scaling_of(self.config.data)
-        return scaling.apply(graph) if scaling else graph
+        scaled: Any = in_precision_of(self.network, scaling.apply(graph) if scaling else graph)
+        return scaled
 
-    def predict(self, items: Any, *, batch_size: int = 256) -> Predictions:
+    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
 
         Takes what the model was trained on: SMILES (a text or a list of them), a PyG `Data` or a list of them,
         `PackedGraphs`, or, for nearest-neighbour graphs, a table of features `[node, feature]` (an array, a tensor or
         a data frame with the training table's columns), whose rows are joined to one another. What cannot be read has
         its reason in `errors`.
-        """
-        return predict(self.network, self.task, self.config.data, items, batch_size)
 
-    def encode(self, smiles: Sequence[str], *, batch_size: int = 256) -> tuple[Tensor, tuple[str, ...]]:
+        A model with descriptor columns needs them beside the SMILES: `descriptors` is a data frame or a mapping with
+        these columns, or an array `[item, column]` in the order of `config.data.descriptor_columns`.
+        """
+        return predict(self.network, self.task, self.config.data, items, batch_size, descriptors)
+
+    def encode(
+        self, smiles: Sequence[str], *, descriptors: Any = None, batch_size: int = 256
+    ) -> tuple[Tensor, tuple[str, ...]]:
         """The learned fingerprints of molecules, `[item, channel]`, and why there is none (a row of NaN)."""
-        return encode(self.network, self.config.data, smiles, batch_size)
+        return encode(self.network, self.config.data, smiles, batch_size, descriptors)
 
 
 def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:
@@ -131,6 +139,8 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
         network = architecture.build()
     except ArchitectureError as error:
         raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
+    if config.training.precision == DOUBLE:
+        network.double()
     check_weights(weights, network.state_dict(), folder / WEIGHTS)
     network.load_state_dict(weights)
     return TrainedModel(network.to(device).eval(), from_record(config.task), config)
@@ -190,6 +200,8 @@ def data_description(data: Data | PackedGraphs) -> dict[str, Any]:
         known: dict[str, Any] = {key: list(data.about[key]) for key in ("atom_types", "edge_types")}
         if data.featurizer != PAPER:  # which models of earlier versions do not name
             known["featurizer"] = data.featurizer.described()
+        if columns := data.about.get("descriptor_columns"):
+            known["descriptor_columns"] = list(columns)
         return {"name": data.name, "inputs": "smiles", **known}
     if "neighbours" not in data:
         return {"name": data.name, "inputs": "graph"}

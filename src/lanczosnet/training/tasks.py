@@ -245,10 +245,20 @@ def input_fingerprint(data: Data | PackedGraphs) -> str | None:
     None where they are numbers: features, and nearest neighbours by them, may differ by rounding between machines.
     """
     if isinstance(data, PackedGraphs):
-        return _digest("\n".join(data.about["smiles"])) if "smiles" in data.about else None
+        return _digest(_given_exactly(data)) if "smiles" in data.about else None
     if isinstance(data, StoredGraph):
         return str(data.fingerprint)
     return None if "neighbours" in data else _digest(data.edge_index)
+
+
+def _given_exactly(data: PackedGraphs) -> str:
+    """SMILES and, where there are some, descriptors: columns with their numbers, RDKit's by their kinds."""
+    smiles, kinds = "\n".join(data.about["smiles"]), getattr(data.about.get("featurizer"), "descriptors", ())
+    columns = data.about.get("descriptor_columns", ())
+    if not columns and not kinds:
+        return smiles
+    numbers = data.graph["descriptors"][:, : len(columns)]
+    return "\n".join([smiles, *columns, *kinds, _digest(numbers)])
 
 
 def _digest(content: Tensor | str) -> str:

@@ -6,9 +6,11 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
+from lanczosnet.affinity import RealForm, SparseOperator, adjacency, connected_components, hermitian, normalized
+from lanczosnet.affinity.hermitian import check_charge, unfolded
+from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.stored_graph import StoredGraph
-from lanczosnet.krylov import component_ritz_pairs, start
+from lanczosnet.krylov import RitzPairs, component_ritz_pairs, hermitian_ritz_pairs, start
 
 
 class AddRitzPairs(BaseTransform):
@@ -24,6 +26,9 @@ class AddRitzPairs(BaseTransform):
         exact_up_to: components of up to so many nodes are decomposed in place of it; `num_steps` by default.
         search_steps: Lanczos steps to find the pairs, of which those of largest modulus are kept (an implicit restart);
             `num_steps` by default.
+        signed: of a signed graph, as `LanczosNet` has it; so `magnetic`, of a directed one, whose pairs are complex:
+            `ritz_vectors` are `[node, 4 x num_steps]`, real parts of two vectors per pair and then imaginary ones, and
+            `ritz_values` `[component, 2 x num_steps]`.
     """
 
     def __init__(
@@ -33,6 +38,8 @@ class AddRitzPairs(BaseTransform):
         seed: int = 0,
         exact_up_to: int | None = None,
         search_steps: int | None = None,
+        signed: bool = False,
+        magnetic: float = 0.0,
     ) -> None:
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
@@ -43,28 +50,44 @@ class AddRitzPairs(BaseTransform):
         self.seed = seed
         self.exact_up_to = exact_up_to
         self.search_steps = search_steps
+        self.signed, self.magnetic = signed, magnetic
+        check_charge(magnetic)
+        if magnetic and start != "ones":
+            raise ValueError("pairs of a directed graph start from ones: leave start out, or magnetic")
 
     def forward(self, data: Data) -> Data:
-        edges = data if isinstance(data, StoredGraph) else data.edge_index
-        S = normalized(adjacency(edges, data.get("edge_weight"), num_nodes=data.num_nodes))
-        assert isinstance(S, SparseOperator)
-        component, num_components = connected_components(S)
-        first_vector = self._start_vector(data, S)
-        pairs = component_ritz_pairs(
-            S,
-            self.num_steps,
-            first_vector,
-            exact_up_to=self.exact_up_to,
-            search_steps=self.search_steps,
-            components=(component, num_components),
-        )
-        nodes = torch.arange(S.num_nodes, device=S.device)
-        first = torch.full((num_components,), S.num_nodes, device=S.device)
+        component, pairs = self._of_phases(data) if self.signed or self.magnetic else self._of_weights(data)
+        nodes = torch.arange(len(component), device=component.device)
+        first = torch.full((len(pairs.values),), len(component), device=component.device)
         first = first.scatter_reduce(0, component, nodes, "amin")
-        data.ritz_vectors = pairs.vectors
+        data.ritz_vectors = unfolded(pairs.vectors) if self.magnetic else pairs.vectors
         data.ritz_values = pairs.values
         data.component_index = first[component]
         return data
+
+    def _of_weights(self, data: Data) -> tuple[torch.Tensor, RitzPairs]:
+        edges = data if isinstance(data, StoredGraph) else data.edge_index
+        S = normalized(adjacency(edges, data.get("edge_weight"), num_nodes=data.num_nodes))
+        assert isinstance(S, SparseOperator)
+        return self._of_operator(S, connected_components(S), data)
+
+    def _of_phases(self, data: Data) -> tuple[torch.Tensor, RitzPairs]:
+        """Of signs and directions; the components are those of the weights."""
+        usable = with_usable_edges(data)
+        A = adjacency(usable)
+        assert isinstance(A, SparseOperator)
+        components, S = connected_components(A), hermitian(usable, self.magnetic, signed=self.signed)
+        if not isinstance(S, RealForm):
+            return self._of_operator(S, components, data)
+        bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+        return components[0], hermitian_ritz_pairs(S, self.num_steps, components, **bounds)
+
+    def _of_operator(
+        self, S: SparseOperator, components: tuple[torch.Tensor, int], data: Data
+    ) -> tuple[torch.Tensor, RitzPairs]:
+        start = self._start_vector(data, S)
+        bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
+        return components[0], component_ritz_pairs(S, self.num_steps, start, components=components, **bounds)
 
     def _start_vector(self, data: Any, S: SparseOperator) -> torch.Tensor:
         if self.start == "mean":

@@ -5,8 +5,8 @@ import torch
 
 from lanczosnet._extras import MissingExtraError
 from lanczosnet.graphs import DataError, load, molecules
-from lanczosnet.graphs.cache import VERSION
 from lanczosnet.graphs.molecules import read_in_parallel
+from lanczosnet.schemas.packed_molecules import VERSION
 
 pytest.importorskip("rdkit")
 

@@ -46,11 +46,25 @@ def test_padded_blocks_bring_the_descriptors():
 def test_descriptors_are_standardised_and_unknown_ones_are_the_mean():
     head = GraphHead(2, 2, 4, 1)
     head.set_scale(torch.tensor([[0.0, 5.0], [2.0, 5.0], [float("nan"), 5.0]]))
-    assert (head.mean.tolist(), head.deviation.tolist()) == ([1.0, 5.0], [1.0, 1.0])
+    assert (head.mean.tolist(), head.deviation[0]) == ([1.0, 5.0], 1.0)
     x = torch.randn(1, 2)
     unknown, mean = (head(x, torch.tensor([[value, 5.0]])) for value in (float("nan"), 1.0))
     assert torch.equal(unknown, mean)
     assert not torch.equal(head(x, torch.tensor([[2.0, 5.0]])), mean)
+    assert torch.equal(head(x, torch.tensor([[1.0, 7.0]])), mean)  # what was always 5 counts for nothing
+
+
+def test_rare_flags_are_not_made_large():
+    head = GraphHead(2, 1, 4, 1)
+    head.set_scale(torch.tensor([[1.0]] + [[0.0]] * 99))
+    assert head.deviation.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("descriptors", [None, torch.zeros(1, 3)])
+def test_missing_descriptors_are_an_error_that_says_so(descriptors):
+    head = GraphHead(2, 2, 4, 1)
+    with pytest.raises(ValueError, match="every graph needs 2 descriptors"):
+        head(torch.randn(1, 2), descriptors)
 
 
 def test_every_parameter_of_the_head_gets_a_gradient():

@@ -9,6 +9,7 @@ from safetensors.numpy import save
 
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.cache import _digest, write_cache
+from lanczosnet.schemas.record import signed
 
 ORIGIN = {
     "source": "0" * 64,
@@ -97,6 +98,29 @@ def test_an_array_that_breaks_a_law_is_refused_by_its_name(tmp_path, name):
     assert "Delete it" in str(wrong.value)
 
 
+def columns(*values):
+    return lambda held: held.update(columns=np.array(values, np.float32))
+
+
+def test_descriptors_of_the_table_are_read(tmp_path):
+    graphs = loaded(tmp_path, columns([1.0, np.nan], [3.0, 4.0]), descriptor_columns=["a", "b"])
+    assert graphs[1].descriptors.tolist() == [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda held: None, "columns: expected float32 with 2 axes, but got nothing"),
+        (columns([1.0], [2.0]), "columns: expected 2 numbers, none infinite"),
+        (columns([1.0, 2.0]), "columns: expected 2 values, but got 1"),
+        (columns([1.0, np.inf], [1.0, 1.0]), "columns: expected 2 numbers, none infinite"),
+    ],
+)
+def test_descriptors_that_do_not_fit_are_refused(tmp_path, change, message):
+    with pytest.raises(DataError, match=message):
+        loaded(tmp_path, change, descriptor_columns=["a", "b"])
+
+
 def test_a_class_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(DataError, match="y: expected numbers of classes, 0 to 1"):
         loaded(tmp_path, put("y", (0, 0), 2.0), **CLASSES)
@@ -130,3 +154,14 @@ def test_what_is_no_such_file_is_refused(tmp_path, header):
     (tmp_path / "packed.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
     with pytest.raises(DataError, match="the cache cannot be used"):
         load(tmp_path / "packed.safetensors")
+
+
+def test_another_description_under_the_old_checksum_is_refused(tmp_path):
+    path = tmp_path / "packed.safetensors"
+    header = signed({"format": "lanczosnet-molecules", "version": 1, "origin": ORIGIN, "content": _digest(arrays())})
+    path.write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
+    load(path)
+    header["origin"]["targets"] = ["another name"]
+    path.write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
+    with pytest.raises(DataError, match="the document was changed after it was written"):
+        load(path)

@@ -54,7 +54,7 @@ def test_every_option_of_the_command_has_its_field():
 
     # Columns go into the table of the data.
     columns = {f"{name}_column{end}" for name, end in (("smiles", ""), ("target", "s"), ("ignore", "s"), ("id", ""))}
-    columns |= {"task", "strict", "largest_fragment"}
+    columns |= {"task", "strict", "largest_fragment", "explicit_hydrogens", "descriptor_columns", "descriptors"}
     options = {option.name for option in get_command(app).commands["train"].params} - {"help"}
     fields = set(RunConfig.__struct_fields__) - {"format"}
     assert (options - OF_THE_COMMAND - columns - TABLES.keys()) | set(TABLES.values()) == fields
