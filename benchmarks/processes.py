@@ -87,7 +87,8 @@ def compare(options: argparse.Namespace, out: Path) -> None:
         sizes = [f"{megabytes:,.0f} MiB" for megabytes in (facts["peak"], facts["libraries"], above)]
         rows.append([str(processes), *sizes, f"{facts['peak'] / first['peak']:.2f}", last])
     columns = ["processes", "peak of one", "libraries", "above these", "ratio of peaks", "ratio above libraries"]
-    show(f"{options.nodes:,} nodes, mean degree {DEGREE}, {options.features} features, {options.channels} channels", columns, rows)
+    graph = f"{options.nodes:,} nodes, mean degree {DEGREE}, {options.features} features"
+    show(f"{graph}, {options.channels} channels", columns, rows)
 
 
 if __name__ == "__main__":
