@@ -116,6 +116,14 @@ def test_gaussian_kernel_with_alpha_normalisation_equals_its_dense_twin(alpha: f
     np.testing.assert_allclose(model.diffusion_distance(), expected, atol=1e-10 * expected.max())
 
 
+@pytest.mark.parametrize("t", [0, 1, 3])
+def test_points_of_the_fit_get_their_coordinates_again_with_all_components(t: int) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = DiffusionMap(None, t=t, n_neighbors=10).fit(X)
+    assert model.embedding_.shape == (40, 39)
+    np.testing.assert_allclose(model.transform(X), model.embedding_, atol=1e-8)
+
+
 def test_alpha_of_none_is_one_for_points_and_zero_for_affinities() -> None:
     X = points(50)
     A = rbf_kernel(X)

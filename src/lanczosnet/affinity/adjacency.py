@@ -7,10 +7,10 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.operator import DenseOperator, Operator
-from lanczosnet.affinity.sparse_operator import INT32_MAX, SparseOperator
+from lanczosnet.affinity.coalesce import coalesced, with_transpose
+from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
+from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
-from lanczosnet.backends.segments import row_pointers
 
 
 def adjacency(
@@ -159,7 +159,7 @@ def _dense_adjacency(
         if mask is not None and bool((matrix.masked_fill(mask.unsqueeze(-1) & mask.unsqueeze(-2), 0) != 0).any()):
             raise ValueError("the rows and columns of padding nodes must be zero: multiply the matrix with its mask")
         if not directed:
-            _check_symmetric(matrix, matrix.mT)
+            _check_symmetric(matrix, matrix.mT, largest_magnitude(matrix.detach().flatten()))
     return DenseOperator(matrix, mask=mask, symmetric=not directed)
 
 
@@ -181,7 +181,7 @@ def _sparse_adjacency(
     if num_nodes is None:
         num_nodes = len(batch) if batch is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
     if edge_weight is None:
-        edge_weight = torch.ones(edge_index.shape[1], dtype=dtype, device=edge_index.device)
+        edge_weight = torch.ones((), dtype=dtype, device=edge_index.device).expand(edge_index.shape[1])
     edge_weight = edge_weight if dtype is None else edge_weight.to(dtype)
     if batch is not None and num_graphs is None:
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
@@ -189,42 +189,11 @@ def _sparse_adjacency(
         check_edges(edge_index, edge_weight, num_nodes)
         if batch is not None and num_graphs is not None:
             check_batch(batch, edge_index, num_nodes, num_graphs)
-    operator = _coalesced(edge_index, edge_weight, num_nodes, batch, num_graphs, symmetric=not directed)
+    graphs = {"batch": batch, "num_graphs": num_graphs}
+    operator = coalesced(edge_index, edge_weight, num_nodes, symmetric=not directed, **graphs)  # type: ignore[arg-type]
     if validate and not directed:
-        _check_symmetric_pattern(operator)
+        _check_symmetric_rows(operator)
     return operator
-
-
-def _coalesced(
-    edge_index: Tensor,
-    edge_weight: Tensor,
-    num_nodes: int,
-    batch: Tensor | None,
-    num_graphs: int | None,
-    symmetric: bool,
-) -> SparseOperator:
-    """CSR with duplicates added up and the diagonal stored, entries sorted by row and column."""
-    nodes = torch.arange(num_nodes, device=edge_index.device)
-    row, column = torch.cat([edge_index.long(), nodes.expand(2, -1)], dim=1)
-    key, order = (row * num_nodes + column).sort()
-    is_new = torch.ones_like(key, dtype=torch.bool)
-    is_new[1:] = key[1:] != key[:-1]
-    position = torch.empty_like(order)
-    position[order] = is_new.cumsum(0) - 1
-    key = key[is_new]
-    num_edges = edge_index.shape[1]
-    values = edge_weight.new_zeros(len(key)).index_add(0, position[:num_edges], edge_weight)
-    pointer = row_pointers(torch.bincount(key // max(num_nodes, 1), minlength=num_nodes))
-    index_type = torch.int32 if max(len(key), num_nodes) <= INT32_MAX else torch.int64
-    return SparseOperator(
-        pointer.to(index_type),
-        (key % max(num_nodes, 1)).to(index_type),
-        values,
-        diagonal_position=position[num_edges:],
-        segment=None if batch is None else batch.long(),
-        num_segments=num_graphs,
-        symmetric=symmetric,
-    )
 
 
 def check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> None:
@@ -236,8 +205,9 @@ def check_edges(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> None
     if not edge_weight.is_floating_point():
         raise ValueError(f"edge_weight must be of a floating type, not {edge_weight.dtype}: call .float() on it")
     _check_finite(edge_weight)
-    outside = (edge_index < 0) | (edge_index >= num_nodes)
-    if bool(outside.any()):
+    lowest, highest = edge_index.aminmax() if edge_index.numel() else (0, -1)
+    if lowest < 0 or highest >= num_nodes:
+        outside = (edge_index < 0) | (edge_index >= num_nodes)
         place = int(outside.any(0).nonzero()[0])
         pair = tuple(edge_index[:, place].tolist())
         raise ValueError(
@@ -261,37 +231,43 @@ def check_batch(batch: Tensor, edge_index: Tensor, num_nodes: int, num_graphs: i
 
 
 def _check_finite(values: Tensor) -> None:
-    bad = ~torch.isfinite(values)
-    if bool(bad.any()):
-        place = bad.nonzero()[0].tolist()
-        raise ValueError(
-            f"weights must be finite, but the entry at {place} is {values[tuple(place)].item()}: "
-            "drop or repair it before building the graph"
-        )
+    if not values.numel() or bool(torch.isfinite(torch.stack(values.detach().aminmax())).all()):  # NaN is passed on
+        return
+    place = (~torch.isfinite(values)).nonzero()[0].tolist()
+    raise ValueError(
+        f"weights must be finite, but the entry at {place} is {values[tuple(place)].item()}: "
+        "drop or repair it before building the graph"
+    )
 
 
-def _check_symmetric_pattern(operator: SparseOperator) -> None:
-    num_nodes = max(operator.num_nodes, 1)
-    row, column = operator.row.long(), operator.column.long()
-    key, order = (column * num_nodes + row).sort()
-    one_way = (key != row * num_nodes + column).nonzero()
-    if len(one_way):
-        place = int(one_way[0])
-        here, there = row[place] * num_nodes + column[place], key[place]
-        source, target = divmod(int(min(here, there)), num_nodes)
-        raise ValueError(
-            f"the graph is not symmetric: of nodes {source} and {target} only one points to the other. "
-            "Make it undirected, for example with torch_geometric.utils.to_undirected"
-        )
-    _check_symmetric(operator.values, operator.values[order])
+def _check_symmetric_rows(operator: SparseOperator) -> None:
+    values = operator.values.detach()
+    largest = largest_magnitude(values)
+    for here, there, entries, transposed in with_transpose(operator):
+        if not torch.equal(here, there):
+            source, target = _first_difference(here, there, operator.num_nodes)
+            raise ValueError(
+                f"the graph is not symmetric: of nodes {source} and {target} only one points to the other. "
+                "Make it undirected, for example with torch_geometric.utils.to_undirected"
+            )
+        _check_symmetric(values[entries], values[transposed], largest)
 
 
-def _check_symmetric(values: Tensor, transposed: Tensor) -> None:
+def _first_difference(here: Tensor, there: Tensor, num_nodes: int) -> tuple[int, int]:
+    """Of two lists of keys that rise, the least that only one has, as a pair of nodes."""
+    length = max(len(here), len(there)) + 1
+    both = here.new_full((2, length), torch.iinfo(here.dtype).max)
+    both[0, : len(here)], both[1, : len(there)] = here, there
+    place = int((both[0] != both[1]).nonzero()[0])
+    return divmod(int(both[:, place].min()), num_nodes)
+
+
+def _check_symmetric(values: Tensor, transposed: Tensor, largest: Tensor) -> None:
     values, transposed = values.detach(), transposed.detach()
     if values.numel() == 0:
         return
     # Weights computed once per direction may differ by rounding.
-    slack = 64 * torch.finfo(values.dtype).eps * values.abs().max()
+    slack = 64 * torch.finfo(values.dtype).eps * largest.max()
     gap = (values - transposed).abs().max()
     if gap > slack:
         raise ValueError(

@@ -13,6 +13,13 @@ from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.segments import row_pointers
 
 INT32_MAX = 2**31 - 1
+ENTRIES_AT_A_TIME = 2**21  # that are scaled
+
+
+def index_type(largest: int) -> torch.dtype:
+    """The type of indices up to this one."""
+    return torch.int32 if largest <= INT32_MAX else torch.int64
+
 
 # PyTorch announces once per process that CSR is in beta; said here, it does not reach the user.
 with warnings.catch_warnings():
@@ -23,7 +30,9 @@ with warnings.catch_warnings():
 class SparseOperator(Operator):
     """A CSR matrix over all nodes, with every diagonal entry stored so that self-loops and shifts change values only.
 
-    Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated.
+    Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated. Where
+    entries differ in the two directions of an edge, and the pattern does not, `transposition` `[entry]` says where the
+    entry (j, i) of every (i, j) is: the transpose is then at hand.
     """
 
     def __init__(
@@ -36,7 +45,9 @@ class SparseOperator(Operator):
         segment: Tensor | None = None,
         num_segments: int | None = None,
         symmetric: bool = True,
+        transposition: Tensor | None = None,
     ) -> None:
+        self.transposition = transposition
         self.row_pointer = row_pointer
         self.column = column
         self.values = values
@@ -69,6 +80,7 @@ class SparseOperator(Operator):
             segment=None if self.segment is None else self.segment.to(device),
             num_segments=self.num_segments,
             symmetric=self.symmetric,
+            transposition=None if self.transposition is None else self.transposition.to(device),
         )
 
     def dense(self) -> Tensor:
@@ -84,18 +96,22 @@ class SparseOperator(Operator):
             segment=self.segment,
             num_segments=self.num_segments,
             symmetric=self.symmetric if symmetric is None else symmetric,
+            transposition=self.transposition,
         )
 
     def degree(self) -> Tensor:
         return self.values.new_zeros(self.num_nodes).index_add(0, self.row, self.values)
 
     def scaled(self, left: Tensor | None = None, right: Tensor | None = None) -> Self:
-        values = self.values
-        if left is not None:
-            values = values * left.index_select(0, self.row)
-        if right is not None:
-            values = values * right.index_select(0, self.column)
-        return self.with_values(values, symmetric=self.symmetric and left is right)
+        values, row = self.values, self.row if left is not None else None
+        if any(part is not None and is_watched(part) for part in (values, left, right)):
+            scaled = _scaled(values, row, self.column, left, right)
+        else:  # without copies of the size of the result
+            scaled = values.new_empty(len(values))
+            for first in range(0, len(values), ENTRIES_AT_A_TIME):
+                part = slice(first, first + ENTRIES_AT_A_TIME)
+                scaled[part] = _scaled(values[part], None if row is None else row[part], self.column[part], left, right)
+        return self.with_values(scaled, symmetric=self.symmetric and left is right)
 
     def plus_diagonal(self, diagonal: Tensor) -> Self:
         return self.with_values(self.values.index_add(0, self.diagonal_position, diagonal))
@@ -104,6 +120,8 @@ class SparseOperator(Operator):
     def T(self) -> Operator:
         if self.symmetric:
             return self
+        if self.transposition is not None:
+            return self.with_values(self.values[self.transposition])
         row, column = self.row, self.column
         order = torch.argsort(column, stable=True)
         count = torch.bincount(column, minlength=self.num_nodes)
@@ -157,6 +175,12 @@ class SparseOperator(Operator):
         if torch.compiler.is_exporting():
             return entry_product(self.row, self.column, self.values, self.num_nodes, signal)
         return csr_product(self._csr, signal)
+
+
+def _scaled(values: Tensor, row: Tensor | None, column: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:
+    if left is not None and row is not None:
+        values = values * left.index_select(0, row)
+    return values if right is None else values * right.index_select(0, column)
 
 
 class _SparseProduct(torch.autograd.Function):

@@ -5,7 +5,7 @@ import itertools
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.sparse_operator import INT32_MAX, SparseOperator
+from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 
 ENTRIES_AT_A_TIME = 2**24
 
@@ -24,8 +24,8 @@ def adjacency_of_rows(
     num_nodes, num_entries = len(row_pointer) - 1, len(column) + len(row_pointer) - 1
     if edge_weight is None:
         edge_weight = torch.ones((), dtype=dtype, device=column.device).expand(len(column))
-    index_type = torch.int32 if max(num_entries, num_nodes) <= INT32_MAX else torch.int64
-    columns = column.new_empty(num_entries, dtype=index_type)
+    chosen = index_type(max(num_entries, num_nodes))
+    columns = column.new_empty(num_entries, dtype=chosen)
     values = edge_weight.new_zeros(num_entries, dtype=dtype or edge_weight.dtype)
     diagonal = row_pointer[1:].clone()  # of the nodes without a neighbour behind them
     for first, end in _row_ranges(row_pointer):
@@ -34,14 +34,14 @@ def adjacency_of_rows(
         row = nodes.repeat_interleave(row_pointer[first : end + 1].diff())
         is_behind = column[entries] > row
         place = torch.arange(entries.start, entries.stop, device=column.device) + row + is_behind
-        columns[place] = column[entries].to(index_type)
+        columns[place] = column[entries].to(chosen)
         values[place] = edge_weight[entries].to(values.dtype)
         diagonal[first:end] -= torch.bincount(row[is_behind] - first, minlength=end - first)
     nodes = torch.arange(num_nodes, device=column.device)
     diagonal += nodes
-    columns[diagonal] = nodes.to(index_type)
+    columns[diagonal] = nodes.to(chosen)
     pointer = row_pointer + torch.arange(num_nodes + 1, device=column.device)
-    return SparseOperator(pointer.to(index_type), columns, values, diagonal_position=diagonal)
+    return SparseOperator(pointer.to(chosen), columns, values, diagonal_position=diagonal)
 
 
 def _row_ranges(row_pointer: Tensor) -> list[tuple[int, int]]:

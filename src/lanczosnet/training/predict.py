@@ -20,6 +20,7 @@ from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
+from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.notebook import predictions_html
 from lanczosnet.training.smiles_inputs import SmilesInputs, smiles_inputs, unknown_atom
@@ -118,12 +119,13 @@ def encode(
     read = smiles_inputs(data, smiles, descriptors)
     graphs, errors = read.graphs, read.errors
     good = torch.tensor([not error for error in errors], dtype=torch.bool)
-    values = torch.full((len(errors), network.head.output.in_features), float("nan"))
+    weight = next(network.parameters())
+    kind = at_least_single(weight).dtype
+    values = torch.full((len(errors), network.head.output.in_features), float("nan"), dtype=kind)
     if len(graphs):
-        device = next(network.parameters()).device
-        batches = (batch.to(device) for batch in _packed(graphs).batches(batch_size))
-        with deterministic_algorithms(device):
-            parts = [network.fingerprints(network.prepare(batch)).float().cpu() for batch in batches]
+        batches = (batch.to(weight.device) for batch in _packed_for(network, graphs).batches(batch_size))
+        with deterministic_algorithms(weight.device), default_type_of(network):
+            parts = [at_least_single(network.fingerprints(network.prepare(batch))).cpu() for batch in batches]
         values[good] = torch.cat(parts)
     return values, tuple(errors)
 
@@ -163,14 +165,21 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     """Checked here, so that a wrong input is answered with its reason."""
     network.eval()
     weight = next(network.parameters())
-    with deterministic_algorithms(weight.device):
-        return network(prepared(network, copy(data).to(weight.device), validate=True)).float().cpu()
+    with deterministic_algorithms(weight.device), default_type_of(network):
+        inputs = copy(in_precision_of(network, data)).to(weight.device)
+        return at_least_single(network(prepared(network, inputs, validate=True))).cpu()
 
 
 def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
     if not len(graphs):
         return None
-    return torch.cat([_output(network, batch) for batch in _packed(graphs).batches(batch_size)])
+    return torch.cat([_output(network, batch) for batch in _packed_for(network, graphs).batches(batch_size)])
+
+
+def _packed_for(network: nn.Module, graphs: Sequence[Data]) -> PackedGraphs:
+    packed = in_precision_of(network, _packed(graphs))
+    assert isinstance(packed, PackedGraphs)
+    return packed
 
 
 def _packed(graphs: Sequence[Data]) -> PackedGraphs:
@@ -259,17 +268,17 @@ def _in_order(task: Task, output: Tensor | None, errors: list[str] | None) -> Pr
     """Put the predictions back between the items that have none."""
     if output is None:
         output = torch.zeros(0, task.out_channels)
-    predicted = task.predicted(output).float()
+    predicted = task.predicted(output).to(output.dtype)
     are_numbers = output.isfinite().all(1) & predicted.isfinite().all(1)
     errors = _with_outputs(errors, are_numbers.tolist())
     output, predicted = output[are_numbers], predicted[are_numbers]
     good = torch.tensor([not error for error in errors], dtype=torch.bool)
     is_class = isinstance(task, Classification)
-    values = torch.full((len(errors), len(task.targets)), -1.0 if is_class else float("nan"))
+    values = torch.full((len(errors), len(task.targets)), -1.0 if is_class else float("nan"), dtype=output.dtype)
     values[good] = predicted
     parts = []
     for part in task.probabilities(output) if isinstance(task, Classification) else ():
-        whole = torch.full((len(errors), part.shape[1]), float("nan"))
+        whole = torch.full((len(errors), part.shape[1]), float("nan"), dtype=part.dtype)
         whole[good] = part
         parts.append(whole)
     return Predictions(task, values.long() if is_class else values, tuple(parts), tuple(errors))

@@ -25,6 +25,7 @@ from lanczosnet.graphs.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
+from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
 from lanczosnet.training.predict import Predictions, encode, predict, scaling_of
@@ -32,6 +33,7 @@ from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+DOUBLE = "64-true"  # the precision in which a model predicts, too; in all others it predicts in single precision
 PREVIOUS = "previous.safetensors"  # weights of the model that is being replaced, until its configuration is, too
 
 
@@ -56,7 +58,8 @@ class TrainedModel:
     def inputs(self, graph: Data) -> Data:
         """The graph with features as the network wants them."""
         scaling = scaling_of(self.config.data)
-        return scaling.apply(graph) if scaling else graph
+        scaled: Any = in_precision_of(self.network, scaling.apply(graph) if scaling else graph)
+        return scaled
 
     def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
         """Predictions in order, one per item.
@@ -136,6 +139,8 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
         network = architecture.build()
     except ArchitectureError as error:
         raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
+    if config.training.precision == DOUBLE:
+        network.double()
     check_weights(weights, network.state_dict(), folder / WEIGHTS)
     network.load_state_dict(weights)
     return TrainedModel(network.to(device).eval(), from_record(config.task), config)

@@ -20,7 +20,7 @@ from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.engine.loaders import prepared
-from lanczosnet.training.engine.precision import in_precision_of
+from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.engine.shard_loader import check_shareable
 from lanczosnet.training.predict import scaling_of
 from lanczosnet.training.serialization import TrainedModel
@@ -53,9 +53,10 @@ def predict_stored(trained: TrainedModel, data: StoredGraph, out: Path, processe
 
 def _compute(trained: TrainedModel, data: StoredGraph, processes: Processes, files: list[Path]) -> None:
     task, shape = trained.task, (int(data.num_nodes or 0), len(trained.task.targets))
-    value_type = np.int64 if isinstance(task, Classification) else np.float32
+    number = np.float64 if next(trained.network.parameters()).dtype == torch.float64 else np.float32
+    value_type = np.int64 if isinstance(task, Classification) else number
     if processes.rank == 0:
-        for file, dtype in zip(files, (value_type, np.float32), strict=True):
+        for file, dtype in zip(files, (value_type, number), strict=True):
             open_memmap(file, "w+", dtype, shape)
     nodes, output = _outputs(trained, data, processes)
     processes.total(torch.zeros(1))  # the files are there
@@ -83,8 +84,8 @@ def _outputs(trained: TrainedModel, data: StoredGraph, processes: Processes) -> 
         graph = shard_of(data, processes, weight.dtype, weight.device)
         nodes = graph.shard.nodes
     graph.x = _features(trained, data, graph.x)
-    with deterministic_algorithms(weight.device):
-        return nodes, network(prepared(network, graph.to(weight.device), validate=True)).float().cpu()
+    with deterministic_algorithms(weight.device), default_type_of(network):
+        return nodes, at_least_single(network(prepared(network, graph.to(weight.device), validate=True))).cpu()
 
 
 def _features(trained: TrainedModel, data: StoredGraph, x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
 from lanczosnet.training.engine.loaders import Loader, Share, Step
-from lanczosnet.training.engine.precision import OpaqueInputs, loss_scaler, opaque, use_scaler
+from lanczosnet.training.engine.precision import OpaqueInputs, at_least_single, loss_scaler, opaque, use_scaler
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.measures import Measures, answers_of, measured, names_of
 from lanczosnet.training.metrics import METRICS
@@ -244,8 +244,7 @@ def _set_learning_rate(group: dict[str, Any], rate: float | Tensor) -> None:
 
 
 def _rows(output: Tensor, rows: Tensor | None) -> Tensor:
-    rows_of = output if rows is None else output.index_select(0, rows)
-    return rows_of.to(torch.promote_types(rows_of.dtype, torch.float32))  # half precision is added up in single
+    return at_least_single(output if rows is None else output.index_select(0, rows))  # in which it is added up
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import json
 import math
+from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,10 +12,12 @@ from lightning.fabric.plugins.precision import MixedPrecision
 
 from lanczosnet.graphs import load
 from lanczosnet.models import MODELS
-from lanczosnet.training import JobSpec, TrainingError, run
+from lanczosnet.training import JobSpec, TrainingError, prepare, run
 from lanczosnet.training.engine.devices import fabric_for, numerics_of
 from lanczosnet.training.engine.precision import loss_scaler, restart_scaler
+from lanczosnet.training.evaluation import evaluate
 from lanczosnet.training.job import job_of, run_jobs
+from lanczosnet.training.serialization import load_model
 from training_builders import packed_molecules
 
 SETTINGS = {"hidden_channels": 4, "num_layers": 1, "epochs": 2}
@@ -61,6 +65,51 @@ def recorded(folder):
 def test_precision_and_determinism_are_recorded(fabric, expected, tmp_path):
     run(job(), tmp_path, fabric=fabric)
     assert recorded(tmp_path) == expected
+
+
+@pytest.mark.parametrize("kind", ["nodes", "graphs"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_64_bits_predicts_in_64_bits(name, kind, tmp_path):
+    asked = job(kind, name)
+    trained = run(asked, tmp_path, fabric=fabric_for("cpu", "64-true"))
+    model = load_model(tmp_path)
+    assert {weight.dtype for weight in model.network.parameters()} == {torch.float64}
+    predicted = model.predict(asked.data)
+    assert (predicted.probabilities[0] if predicted.probabilities else predicted.values).dtype == torch.float64
+    metric = asked.task.metric
+    parts = asked.split
+    assert evaluate(model, asked.data, parts.test)[metric] == pytest.approx(trained.metrics["test"][metric], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "graphs"])
+def test_predictions_of_64_bits_have_more_than_24(kind, tmp_path):
+    asked = job(kind, "lanczosnet")
+    run(asked, tmp_path, fabric=fabric_for("cpu", "64-true"))
+    model = load_model(tmp_path)
+    single = replace(model, network=deepcopy(model.network).float())
+    exact, rounded = (
+        (found.probabilities or (found.values,))[0].double()
+        for found in (model.predict(asked.data), single.predict(asked.data))
+    )
+    torch.testing.assert_close(exact, rounded, rtol=1e-4, atol=1e-5)
+    assert not torch.equal(exact, exact.float().double())
+    assert (exact - rounded).abs().max() > 0
+
+
+def test_types_as_one_hot_have_64_bits(tmp_path):
+    asked = job("graphs", "lanczosnet", node_input="one-hot")
+    run(asked, tmp_path, fabric=fabric_for("cpu", "64-true"))
+    assert load_model(tmp_path).predict(asked.data).values.isfinite().all()
+    assert torch.get_default_dtype() == torch.float32
+
+
+def test_fingerprints_of_64_bits_have_more_than_24(tmp_path):
+    (tmp_path / "mols.csv").write_text("smiles,y\n" + "\n".join(f"{'C' * i}O,{i}" for i in range(1, 21)) + "\n")
+    spec = JobSpec(str(tmp_path / "mols.csv"), settings=SETTINGS | {"head_channels": 4})
+    run(prepare(spec, tmp_path), tmp_path / "model", fabric=fabric_for("cpu", "64-true"))
+    fingerprints, errors = load_model(tmp_path / "model").encode(["CCO", "CCCO"])
+    assert not any(errors)
+    assert not torch.equal(fingerprints, fingerprints.float().double())
 
 
 def stop_in_epoch(number):

@@ -14,7 +14,7 @@ from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.training.engine.devices import exact_matmul
-from lanczosnet.training.engine.precision import in_precision_of
+from lanczosnet.training.engine.precision import default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -90,7 +90,7 @@ def loader_for(model: nn.Module, data: Data | PackedGraphs, device: torch.device
     `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
     """
     data = in_precision_of(model, data)
-    with exact_matmul():
+    with exact_matmul(), default_type_of(model):
         if isinstance(data, PackedGraphs):
             return GraphLoader(model, data, device)
         return NodeLoader(model, data, device, copies)
@@ -227,7 +227,8 @@ def _equal_batches(items: Tensor, batch_size: int) -> list[Tensor]:
 
 def prepared(model: nn.Module, data: Any, *, validate: bool) -> Any:
     prepare = getattr(model, "prepare", None)
-    return data if prepare is None else prepare(data, validate=validate)
+    with default_type_of(model):
+        return data if prepare is None else prepare(data, validate=validate)
 
 
 def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:

@@ -4,7 +4,8 @@ Fabric converts the tensors that it finds in tuples and dictionaries. A prepared
 right type, and reaches the network as it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,7 @@ class OpaqueInputs(nn.Module):
 
 def in_precision_of(model: nn.Module, data: Data | PackedGraphs) -> Data | PackedGraphs:
     """The data as they are, or with features and weights of 64 bits where the network's weights have them."""
-    if next((parameter.dtype for parameter in model.parameters()), None) != torch.float64:
+    if not _is_double(model):
         return data
     if isinstance(data, PackedGraphs):
         return replace(data, node=_doubled(data.node), edge=_doubled(data.edge))
@@ -47,8 +48,28 @@ def in_precision_of(model: nn.Module, data: Data | PackedGraphs) -> Data | Packe
     return changed
 
 
+@contextmanager
+def default_type_of(model: nn.Module) -> Iterator[None]:
+    """Inside, what is made of graphs without real features has 64 bits where the network's weights have them."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64 if _is_double(model) else before)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _is_double(model: nn.Module) -> bool:
+    return next((parameter.dtype for parameter in model.parameters()), None) == torch.float64
+
+
 def _doubled(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key: value.double() if value.is_floating_point() else value for key, value in tensors.items()}
+
+
+def at_least_single(values: Tensor) -> Tensor:
+    """The same numbers in single precision, those of 64 bits as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def loss_scaler(fabric: "Fabric") -> torch.amp.GradScaler | None:
