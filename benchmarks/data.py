@@ -19,7 +19,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
 from lanczosnet.graphs import PackedGraphs, load, sources
-from lanczosnet.graphs.qm8 import CACHE
+from lanczosnet.graphs.data_sets.qm8 import CACHE
 
 BATCH_SIZE = 64
 NUM_BATCHES = 32

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lanczosnet._extras import require
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.graphs.smiles import rdkit
+from lanczosnet.graphs.molecules.smiles import rdkit
 from lanczosnet.training.measures import Answers, Measures
 from lanczosnet.training.tasks import Classification, Task, targets_of, task_of
 

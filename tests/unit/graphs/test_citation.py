@@ -9,7 +9,7 @@ from torch_geometric.datasets import Planetoid
 from torch_geometric.transforms import NormalizeFeatures
 
 from lanczosnet.graphs import load, sources
-from lanczosnet.graphs.citation import read_planetoid
+from lanczosnet.graphs.data_sets.citation import read_planetoid
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.transforms import summary
 
