@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app, main
-from lanczosnet.graphs import CATALOGUE, sources
+from lanczosnet.graphs import CATALOGUE
+from lanczosnet.graphs.data_sets import sources
 
 
 @pytest.fixture(autouse=True)
