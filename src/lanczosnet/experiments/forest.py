@@ -18,7 +18,7 @@ MODEL = "random-forest"
 
 def forest_result(data: PackedGraphs, parts: Split, options: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a result line says of it; every target has a forest of its own."""
-    require("sklearn", to="to train a random forest")
+    require("sklearn", "rdkit", to="to train a random forest")
     task, y = task_of(data, parts.train), targets_of(data)
     bits = fingerprints(data.smiles, options["radius"], options["bits"])
     columns = [_column(task, bits, column, parts, options["trees"], seed) for column in y.unbind(1)]
