@@ -30,7 +30,9 @@ with warnings.catch_warnings():
 class SparseOperator(Operator):
     """A CSR matrix over all nodes, with every diagonal entry stored so that self-loops and shifts change values only.
 
-    Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated.
+    Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated. Where
+    entries differ in the two directions of an edge, and the pattern does not, `transposition` `[entry]` says where the
+    entry (j, i) of every (i, j) is: the transpose is then at hand.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class SparseOperator(Operator):
         segment: Tensor | None = None,
         num_segments: int | None = None,
         symmetric: bool = True,
+        transposition: Tensor | None = None,
     ) -> None:
+        self.transposition = transposition
         self.row_pointer = row_pointer
         self.column = column
         self.values = values
@@ -76,6 +80,7 @@ class SparseOperator(Operator):
             segment=None if self.segment is None else self.segment.to(device),
             num_segments=self.num_segments,
             symmetric=self.symmetric,
+            transposition=None if self.transposition is None else self.transposition.to(device),
         )
 
     def dense(self) -> Tensor:
@@ -91,6 +96,7 @@ class SparseOperator(Operator):
             segment=self.segment,
             num_segments=self.num_segments,
             symmetric=self.symmetric if symmetric is None else symmetric,
+            transposition=self.transposition,
         )
 
     def degree(self) -> Tensor:
@@ -114,6 +120,8 @@ class SparseOperator(Operator):
     def T(self) -> Operator:
         if self.symmetric:
             return self
+        if self.transposition is not None:
+            return self.with_values(self.values[self.transposition])
         row, column = self.row, self.column
         order = torch.argsort(column, stable=True)
         count = torch.bincount(column, minlength=self.num_nodes)

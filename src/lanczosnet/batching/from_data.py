@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
 from lanczosnet.backends.registry import static_shapes
 from lanczosnet.backends.segments import segment_sum
+from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
 from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
@@ -30,6 +31,7 @@ def as_data(
     batch: Tensor | None,
     edge_attr: Tensor | None,
     num_edge_types: int,
+    edge_channels: int = 0,
 ) -> Any:
     """The arguments of a model as one object: a `Data` of tensors, or `x` itself where it is a whole graph."""
     if edge_index is None:
@@ -38,8 +40,11 @@ def as_data(
         if not (edge_weight is None and batch is None and edge_attr is None):
             raise ValueError("a Data brings its own edge_weight, batch and edge_attr: set them there, not as arguments")
         return x
-    if edge_attr is not None and num_edge_types == 0:
-        raise ValueError("edge_attr holds edge types here, and the model has none: set num_edge_types, or leave it out")
+    if edge_attr is not None and num_edge_types == 0 and edge_channels == 0:
+        raise ValueError(
+            "this model takes no edge_attr: set num_edge_types where it holds flags of types, edge_channels where it "
+            "holds numbers, or leave it out"
+        )
     return Data(x=x, edge_index=edge_index, edge_weight=edge_weight, batch=batch, edge_attr=edge_attr)
 
 
@@ -95,6 +100,8 @@ def graph_inputs(
         ritz=_ritz_pairs(data, num_nodes, num_components, A.dtype),
         descriptors=getattr(data, "descriptors", None),
     )
+    if network.edge_channels:
+        graph = replace(graph, edge_features=edge_features(data, network.edge_channels, A, validate=validate))
     if network.num_edge_types == 0:
         return graph
     edge_type = edge_types_of(data, network.num_edge_types)
@@ -104,7 +111,7 @@ def graph_inputs(
 
 def _shard_inputs(data: ShardData, network: Any, validate: bool) -> SparseBatch:
     """A process' nodes of a graph that is shared out; they stay sparse."""
-    if network.num_edge_types:
+    if network.num_edge_types or network.edge_channels:
         raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
     return SparseBatch(
         x=node_input(data, network.encoder.check_types if validate else None),
@@ -143,6 +150,8 @@ def edge_types_of(data: Any, num_edge_types: int) -> Tensor:
     """The data's edge_type `[edge]` or edge_attr `[edge, type]`."""
     edge_type = getattr(data, "edge_type", None)
     edge_type = getattr(data, "edge_attr", None) if edge_type is None else edge_type
+    if edge_type is not None and edge_type.shape[1:] == (1,) and not edge_type.is_floating_point():
+        edge_type = edge_type.squeeze(1)  # a number of a type
     if edge_type is None:
         raise ValueError(
             f"this model has {num_edge_types} edge types, but the data has neither edge_type [edge] nor "

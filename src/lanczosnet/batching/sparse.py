@@ -1,6 +1,6 @@
 """Graphs as they come: ragged, or in padded blocks of their components."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.affinity import Operator, Padding, SparseOperator, adjacency_by_type, dense_blocks, normalized
+from lanczosnet.batching.edge_features import EdgeFeatures
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
 from lanczosnet.batching.sparse_features import sparse_where_it_pays
@@ -35,6 +36,7 @@ class SparseBatch(GraphBatch):
     start: Tensor | None = None  # its Lanczos start vector, in the layout; ones where absent
     spectrum: Any = None  # where nothing of it is learned
     descriptors: Tensor | None = None  # [graph, descriptor]
+    edge_features: EdgeFeatures | None = None
 
     def with_sparse_features(self) -> Self:
         """Features without their zeros, for a first layer that does nothing but multiply them, where that is faster."""
@@ -43,6 +45,14 @@ class SparseBatch(GraphBatch):
     def operator(self, operator: Any) -> Operator:
         """The operator in the layout that was chosen."""
         return operator if self.padding is None else dense_blocks(operator, self.padding)
+
+    def with_gates(self, spectra: Sequence[Any], gates: Callable[[Tensor], Tensor]) -> list[Any]:
+        """What convolutions see, with an edge type for every weight that `gates` makes of an edge's numbers."""
+        assert self.edge_features is not None
+        gated = self.edge_features.gated(gates(self.edge_features.values).to(self.adjacency.dtype))
+        held = [] if self.edge_types is None else self.edge_types.operators
+        types = EdgeTypeOperators([*held, *(self.operator(operator) for operator in gated)])
+        return [replace(spectrum, edge_types=types) for spectrum in spectra]
 
     def pad(self, signal: Tensor) -> Tensor:
         return signal if self.padding is None else self.padding.pad(signal)

@@ -38,12 +38,16 @@ def _attribute_as_weight(data: Data, changed: list[str]) -> Data:
     attr = data.get("edge_attr")
     if attr is None or "edge_weight" in data or not attr.is_floating_point() or attr.numel() != data.num_edges:
         return data
-    if bool(((attr == 0) | (attr == 1)).all()):
-        return data  # flags of one edge type
+    if _are_flags(attr):  # of one edge type
+        return data
     data.edge_weight = attr.view(-1)
     del data.edge_attr
     changed.append("edge_attr holds one number per edge, which is used as edge_weight")
     return data
+
+
+def _are_flags(attr: Tensor) -> bool:
+    return not attr.is_floating_point() or bool(((attr == 0) | (attr == 1)).all())
 
 
 def _signs_as_types(data: Data, changed: list[str]) -> Data:
@@ -82,7 +86,7 @@ def _undirected(data: Data, changed: list[str]) -> Data:
     attributes = {key: data[key] for key in ("edge_weight", "edge_attr") if key in data}
     _keep_directions(data, edges)
     for key, value in attributes.items():
-        reduce = "mean" if key == "edge_weight" else "max"
+        reduce = "max" if key == "edge_attr" and _are_flags(value) else "mean"
         data[key] = coalesce(edges, torch.cat([value, value]), num_nodes, reduce=reduce)[1]
     data.edge_index = coalesce(edges, num_nodes=num_nodes)
     changed.append(

@@ -30,6 +30,7 @@ class GraphNetwork(nn.Module, ABC):
     encoder: NodeEncoder
     readout: Any
     num_edge_types: int
+    edge_channels = 0  # numbers on an edge that the network uses
 
     @abstractmethod
     def prepare(self, data: Any, *, validate: bool = True) -> GraphBatch:
@@ -64,7 +65,7 @@ class GraphNetwork(nn.Module, ABC):
         edge_attr: Tensor | None = None,
     ) -> Tensor:
         """`model(x, edge_index, ...)`, or `model(data)` with a PyG `Data` or `Batch` or what `prepare` made of it."""
-        data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types)
+        data = as_data(x, edge_index, edge_weight, batch, edge_attr, self.num_edge_types, self.edge_channels)
         if not isinstance(data, GraphBatch) and torch.compiler.is_exporting():
             raise ValueError(EXPORT)
         graph = data if isinstance(data, GraphBatch) else self.prepare(data)

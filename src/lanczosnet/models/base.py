@@ -12,11 +12,14 @@ from lanczosnet.affinity.hermitian import folded, unfolded
 from lanczosnet.batching.formed import FormedOperators
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.graph_spectrum import GraphSpectrum
+from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.batching.sparse import SparseBatch
+from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
 from lanczosnet.layers.dropout import FeatureDropout
+from lanczosnet.layers.edge_gates import EdgeGates
 from lanczosnet.layers.encoder import NodeInput
 from lanczosnet.layers.network import GraphNetwork
 from lanczosnet.layers.norm_act_dropout import Normalization, norm_act_dropouts
@@ -33,6 +36,8 @@ class LanczosOptions(TypedDict, total=False):
     node_input: NodeInput
     embedding_channels: int
     num_edge_types: int
+    edge_channels: int
+    num_gates: int
     readout: str | None
     head_channels: int
     descriptor_channels: int
@@ -66,6 +71,8 @@ class LanczosNetwork(GraphNetwork):
         node_input: "features", or discrete node types as "one-hot" or "learned" embeddings.
         embedding_channels: size of a learned embedding.
         num_edge_types: one affinity per edge type besides the graph's own.
+        edge_channels: numbers on an edge, `edge_attr` `[edge, edge_channels]`, of which an MLP makes edge weights.
+        num_gates: how many weights it makes of them; each multiplies S, and has a matrix in every convolution.
         readout: None for one output per node; "mean", "sum", "gated" or "set2set" for one per graph.
         head_channels: with a readout, a hidden layer of this width after it; none with 0, as published.
         descriptor_channels: numbers that a graph brings itself (`descriptors`), which join at that hidden layer.
@@ -102,6 +109,8 @@ class LanczosNetwork(GraphNetwork):
         node_input: NodeInput = "features",
         embedding_channels: int = 64,
         num_edge_types: int = 0,
+        edge_channels: int = 0,
+        num_gates: int = 4,
         readout: str | None = None,
         head_channels: int = 0,
         descriptor_channels: int = 0,
@@ -123,12 +132,15 @@ class LanczosNetwork(GraphNetwork):
         self.search_steps = checked_search_steps(search_steps, num_steps)
         self.num_edge_types = num_edge_types
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        weights = {"num_edge_types": num_edge_types, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
+        self.edge_channels = edge_channels
+        self.edge_gates = EdgeGates(edge_channels, num_gates) if edge_channels else None
+        num_typed = num_edge_types + (num_gates if edge_channels else 0)
+        weights = {"num_edge_types": num_typed, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
         plain = layer_widths(first, hidden_channels, last, num_layers)
         if is_complex:
-            _check_complex(block, hidden_channels, num_edge_types)
+            _check_complex(block, hidden_channels, num_typed)
         self.is_complex = is_complex
         inside = hidden_channels // 2 if is_complex else hidden_channels
         widths = [(inside, inside)] * num_layers if is_residual(block) else plain
@@ -150,7 +162,15 @@ class LanczosNetwork(GraphNetwork):
 
     def reset_parameters(self) -> None:
         around = [*self.between] if self.residual_stack is None else [self.residual_stack]
-        for module in (self.encoder, self.kernel, *self.convolutions, *around, self.readout, self.head):
+        for module in (
+            self.encoder,
+            self.kernel,
+            self.edge_gates,
+            *self.convolutions,
+            *around,
+            self.readout,
+            self.head,
+        ):
             if module is not None:
                 module.reset_parameters()
 
@@ -173,13 +193,21 @@ class LanczosNetwork(GraphNetwork):
         """What every layer multiplies padded blocks with."""
 
     def node_states(self, graph: GraphBatch, features: Tensor) -> Tensor:
-        pairs: Any = zip(self.convolutions, graph.spectra(self, features), strict=True)
+        pairs: Any = zip(self.convolutions, self._spectra(graph, features), strict=True)
         convolutions = [partial(layer.convolve, spectrum=spectrum) for layer, spectrum in pairs]
         if self.is_complex:
             convolutions = [partial(_on_both_parts, convolution) for convolution in convolutions]
         x = graph.pad(self.input_dropout(features))
         stack = self._plain_stack if self.residual_stack is None else self.residual_stack
         return graph.unpad(stack(x, convolutions))
+
+    def _spectra(self, graph: Any, features: Tensor) -> Sequence[Any]:
+        spectra: Sequence[Any] = graph.spectra(self, features)
+        return spectra if self.edge_gates is None else graph.with_gates(spectra, self.edge_gates)
+
+    def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> PaddedBatch | None:
+        """None with numbers on edges, for which weights are made in every step."""
+        return None if self.edge_channels else super().prepare_all(graphs, validate=validate)
 
     def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
         found = super().outputs(graph, states)
@@ -211,7 +239,10 @@ def _check_complex(block: Block, hidden_channels: int, num_edge_types: int) -> N
     if hidden_channels % 2:
         raise ValueError(f"magnetic needs an even number of hidden_channels, not {hidden_channels}")
     if num_edge_types:
-        raise ValueError("magnetic takes no edge types: pass signed=True where they are signs, or leave them out")
+        raise ValueError(
+            "magnetic takes no edge types and no numbers on edges: pass signed=True where types are signs, or leave "
+            "them out"
+        )
 
 
 def _check_head(readout: str | None, head_channels: int, descriptor_channels: int) -> None:

@@ -45,6 +45,7 @@ _RESIDUAL: dict[str, dict[str, Any]] = {
 }
 
 HEAD_CHANNELS = 96  # where descriptors need a head, and the form has none
+MOST_TYPES = 100  # of edges, each of which has weights in every convolution
 LEAST_STEPS = 64  # up to which steps may outnumber the nodes of the largest graph: that costs nothing
 
 
@@ -104,13 +105,13 @@ def architecture_for(
     options = dict(options or {})
     check_options(name, options)
     _check_phases(data, options)
-    for key in ("in_channels", "out_channels", "descriptor_channels"):
+    for key in ("in_channels", "out_channels", "descriptor_channels", "edge_channels"):
         if key in options:
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
     options |= _capped_steps(data, options)
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
     sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
-    defaults = _descriptors(data, name) | sizes[kind_of(data, task)] | _inputs(data, options)
+    defaults = _descriptors(data, name) | sizes[kind_of(data, task)] | _inputs(data, name, options)
     return Architecture(name, defaults | {"out_channels": task.out_channels} | form | options)
 
 
@@ -189,7 +190,7 @@ def _descriptors(data: Data | PackedGraphs, name: str) -> dict[str, int]:
     return {"head_channels": HEAD_CHANNELS, "descriptor_channels": held.shape[1]}
 
 
-def _inputs(data: Data | PackedGraphs, options: Mapping[str, Any]) -> dict[str, Any]:
+def _inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     x = data.node.get("x") if isinstance(data, PackedGraphs) else data.x
     if x is None:
         raise TrainingError(f"{data.name} has no node features: give every node an x")
@@ -197,12 +198,40 @@ def _inputs(data: Data | PackedGraphs, options: Mapping[str, Any]) -> dict[str, 
         inputs = {"in_channels": x.shape[1], "node_input": "features"}
     else:
         inputs = {"in_channels": int(x.max()) + 1, "node_input": "learned"}
-    edge_attr: Any = data.edge.get("edge_attr") if isinstance(data, PackedGraphs) else data.get("edge_attr")
-    are_types = edge_attr is not None and edge_attr.dim() == 2 and bool(((edge_attr == 0) | (edge_attr == 1)).all())
-    if edge_attr is not None and not are_types:
+    return inputs | _edge_inputs(data, name, options)
+
+
+def _edge_inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags and whole numbers are types of edges; of real numbers the Lanczos networks make weights."""
+    held: Any = data.edge if isinstance(data, PackedGraphs) else data
+    attr, kinds = held.get("edge_attr"), held.get("edge_type")
+    if attr is None and kinds is not None:
+        return {"num_edge_types": _num_numbered(kinds, f"edge_type of {data.name} {tuple(kinds.shape)} holds")}
+    if attr is None or (options.get("signed") and _has(data, "edge_sign")):
+        return {"num_edge_types": 0}
+    if attr.dim() == 2 and bool(((attr == 0) | (attr == 1)).all()):
+        return {"num_edge_types": attr.shape[1]}
+    found = f"edge_attr of {data.name} {tuple(attr.shape)} holds"
+    if not attr.is_floating_point():
+        return {"num_edge_types": _num_numbered(attr, found)}
+    if "edge_channels" not in _constructor(name):
         raise TrainingError(
-            f"edge_attr of {data.name} {tuple(edge_attr.shape)} holds other numbers than 0 and 1, which no network "
-            "uses: make it edge_weight, one number per edge, or flags of edge types [edge, type], or remove it"
+            f"{found} real numbers, which {name} does not use: take lanczosnet or adalanczosnet, make them "
+            "edge_weight, one number per edge, or flags of edge types [edge, type], or remove them"
         )
-    are_in_s = options.get("signed") and _has(data, "edge_sign")
-    return inputs | {"num_edge_types": edge_attr.shape[1] if are_types and not are_in_s else 0}
+    return {"num_edge_types": 0, "edge_channels": attr.numel() // max(len(attr), 1)}
+
+
+def _num_numbered(attr: Tensor, found: str) -> int:
+    """How many types there are where each edge has the number of one."""
+    if attr.numel() != len(attr):
+        raise TrainingError(f"{found} several whole numbers per edge: make them flags of edge types, or real numbers")
+    if not len(attr):
+        return 0
+    if int(attr.min()) < 0:
+        raise TrainingError(f"{found} {int(attr.min())} as the type of an edge: types are numbered from 0")
+    if int(attr.max()) >= MOST_TYPES:
+        raise TrainingError(
+            f"{found} numbers up to {int(attr.max())}, too many for types of edges: make them real numbers (.float())"
+        )
+    return int(attr.max()) + 1

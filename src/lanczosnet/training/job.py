@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.files import only_writer
@@ -114,13 +115,23 @@ class Job:
         return replace(self, outputs=Outputs(folder, metrics_path(folder), checkpoint))
 
     def trial(self) -> Trial:
-        """The job with a new network, which knows the scale of the training descriptors."""
+        """The job with a new network, which knows the scales of what training graphs bring besides nodes."""
         seed = self.spec.seed
         network = self.architecture.build(seed)
         head = getattr(network, "head", None)
         if head is not None and isinstance(self.data, PackedGraphs) and "descriptors" in self.data.graph:
             head.set_scale(self.data.graph["descriptors"][self.split.train])
+        gates = getattr(network, "edge_gates", None)
+        if gates is not None:
+            gates.set_scale(self._training_edges())
         return Trial(network, self.split, self.task, seed, self.outputs.checkpoint)
+
+    def _training_edges(self) -> Tensor:
+        """Numbers on edges: of the training graphs, or of the one graph, all of which a network sees."""
+        if not isinstance(self.data, PackedGraphs):
+            return self.data.edge_attr
+        number = torch.arange(len(self.data)).repeat_interleave(self.data.edge_ptr.diff())
+        return self.data.edge["edge_attr"][torch.isin(number, self.split.train)]
 
     def finish(self, network: nn.Module, result: FitResult, fabric: "Fabric | None" = None) -> None:
         """Save the model; it needs no checkpoint any more."""
