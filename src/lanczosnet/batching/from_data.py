@@ -15,7 +15,7 @@ from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
 from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs
 
 # Components of at most this many nodes are multiplied as dense blocks.

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.devices import exact_matmul
 from lanczosnet.training.engine.precision import default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
