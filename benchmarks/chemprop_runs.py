@@ -30,16 +30,26 @@ def train(
     options += ["--pytorch-seed", str(seed), "-o", str(folder / "model")]
     options += ["--epochs", str(epochs)] if epochs is not None else []
     begin, wall = cpu_seconds(resource.RUSAGE_CHILDREN), time.perf_counter()
-    _call([command, "train", *_table(folder), *options])
+    _call([command, "train", *_table(folder / "data.csv"), *options])
     cpu = round(cpu_seconds(resource.RUSAGE_CHILDREN) - begin, 1)
     return {"cpu_seconds": cpu, "seconds": round(time.perf_counter() - wall, 1)}
 
 
-def predict(command: str, folder: Path) -> dict[str, Any]:
-    """The model's predictions of all molecules of its table, in `predicted.csv`."""
+def predict(command: str, folder: Path, table: Path | None = None) -> dict[str, Any]:
+    """The model's predictions of all molecules of its table, in `predicted.csv`; or of another table."""
     begin = cpu_seconds(resource.RUSAGE_CHILDREN)
-    out = folder / "predicted.csv"
-    _call([command, "predict", *_table(folder), "--model-paths", str(folder / "model"), "-o", str(out)])
+    out = folder / ("predicted.csv" if table is None else "predicted-others.csv")
+    _call(
+        [
+            command,
+            "predict",
+            *_table(table or folder / "data.csv"),
+            "--model-paths",
+            str(folder / "model"),
+            "-o",
+            str(out),
+        ]
+    )
     return {"cpu_seconds": round(cpu_seconds(resource.RUSAGE_CHILDREN) - begin, 1)}
 
 
@@ -71,8 +81,8 @@ def _answers(task: Task, values: Tensor) -> Answers:
     return Answers((values > 0.5).long(), [torch.stack([1 - column, column], 1) for column in values.unbind(1)])
 
 
-def _table(folder: Path) -> list[str]:
-    return ["-i", str(folder / "data.csv"), "-s", "smiles", "--accelerator", "cpu", "-q"]
+def _table(path: Path) -> list[str]:
+    return ["-i", str(path), "-s", "smiles", "--accelerator", "cpu", "-q"]
 
 
 def _write_table(data: PackedGraphs, task: Task, path: Path) -> None:

@@ -18,8 +18,9 @@ from measure import best_times, show, verdict
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 
-from lanczosnet.graphs import PackedGraphs, load, sources
-from lanczosnet.graphs.qm8 import CACHE
+from lanczosnet.graphs import PackedGraphs, load
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.qm8 import CACHE
 
 BATCH_SIZE = 64
 NUM_BATCHES = 32

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from lanczosnet.experiments.hyperparameters.molecule_net_rows import LANCZOSNET
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.featurizer import MOLECULE
-from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
-from lanczosnet.graphs.smiles import rdkit, read_smiles
+from lanczosnet.graphs.molecules.arrays import concatenated, molecule_graphs
+from lanczosnet.graphs.molecules.featurizer import MOLECULE
+from lanczosnet.graphs.molecules.smiles import rdkit, read_smiles
 from lanczosnet.models import LanczosNet
 from lanczosnet.training.engine.loaders import GraphLoader, _with_precomputed
 

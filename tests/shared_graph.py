@@ -18,7 +18,7 @@ from lanczosnet.backends.processes import leave, processes_here
 from lanczosnet.batching.shard import shard_of
 from lanczosnet.filters import spectral_basis
 from lanczosnet.graphs import load, split
-from lanczosnet.graphs.stored_graph import store_graph
+from lanczosnet.graphs.formats.stored_graph import store_graph
 from lanczosnet.krylov import component_ritz_pairs, lanczos
 from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.training import architecture_for, fit, recipe, task_of

@@ -50,7 +50,7 @@ def _attack(number: int, what: str, answer: Answer, folder: Path) -> list[Failur
 
 def _redirected(url: str) -> None:
     """In the victim: the only mirror is this machine, and the published file is another."""
-    from lanczosnet.graphs.sources import QM8
+    from lanczosnet.graphs.data_sets.sources import QM8
 
     object.__setattr__(QM8, "mirrors", (url,))
     object.__setattr__(QM8, "versions", {hashlib.sha256(GOOD).hexdigest(): len(GOOD)})

@@ -62,7 +62,7 @@ def _with_a_checksum(content: bytes) -> Strategy:
 
 def without_checksums() -> None:
     """In the victim: the reader of the published files meets files that nobody published."""
-    from lanczosnet.graphs.sources import SourceFile
+    from lanczosnet.graphs.data_sets.sources import SourceFile
 
     SourceFile.good = lambda self, data_dir=None: next(iter(self.found(data_dir)), None)  # type: ignore[method-assign]
 

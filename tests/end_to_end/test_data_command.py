@@ -63,7 +63,8 @@ def test_the_variable_names_the_data_directory_and_a_read_only_one_serves(real_d
 
 FEATURISED = """
 import sys, time
-from lanczosnet.graphs import load, molecules
+from lanczosnet.graphs import load
+from lanczosnet.graphs.molecules import loading as molecules
 original = molecules.featurize
 def featurize(*arguments, **options):
     print("featurised", end=" ")

@@ -15,7 +15,7 @@ from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
 from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs
 
 # Components of at most this many nodes are multiplied as dense blocks.
@@ -97,7 +97,7 @@ def graph_inputs(
         padding=padding,
         batch=batch if batch is not None else torch.zeros(num_nodes, dtype=torch.long, device=x.device),
         num_graphs=num_graphs,
-        ritz=_ritz_pairs(data, num_nodes, num_components, A.dtype),
+        ritz=_ritz_pairs(data, component, num_components, A.dtype),
         descriptors=getattr(data, "descriptors", None),
     )
     if network.edge_channels:
@@ -189,13 +189,23 @@ def check_pairs(pairs: RitzPairs, S: SparseOperator) -> None:
         raise ValueError(f"the Ritz pairs that the data carries are not those of its graph: {AGAIN}")
 
 
-def _ritz_pairs(data: Any, num_nodes: int, num_components: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+def _ritz_pairs(data: Any, component: Tensor, num_components: int, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+    """Values `[component, step]` and vectors `[node, step]`; data of many graphs may have values on every node."""
+    num_nodes = len(component)
     values, vectors = getattr(data, "ritz_values", None), getattr(data, "ritz_vectors", None)
     if values is None or vectors is None:
         return None
+    if len(values) == num_nodes != num_components:
+        values = values[_first_nodes(component, num_components)]
     if len(vectors) != num_nodes or len(values) != num_components:
         raise ValueError(
             f"the data carries Ritz pairs of {len(vectors)} nodes and {len(values)} components, but has "
             f"{num_nodes} and {num_components}: {AGAIN}"
         )
     return values.to(dtype), vectors.to(dtype)
+
+
+def _first_nodes(component: Tensor, num_components: int) -> Tensor:
+    """Of every component, which are numbered in this order."""
+    nodes = torch.arange(len(component), device=component.device)
+    return torch.full_like(nodes[:1], len(nodes)).expand(num_components).scatter_reduce(0, component, nodes, "amin")

@@ -13,7 +13,7 @@ from lanczosnet.affinity.sharded_components import sharded_components
 from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern, process_of
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
 from lanczosnet.backends.processes import Processes
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 
 SMALLEST_SHARED = 2**10  # nodes of a component that may lie in several processes
 

@@ -36,7 +36,7 @@ def fetch(
 ) -> None:
     """Download the files of a data set; those that are here and good stay as they are."""
     from lanczosnet.graphs.catalogue import entry
-    from lanczosnet.graphs.download import fetch as fetch_file
+    from lanczosnet.graphs.data_sets.download import fetch as fetch_file
     from lanczosnet.graphs.progress import progress_bar
 
     files = entry(name).files
@@ -57,8 +57,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check the files of a data set or of a graph folder against their checksums."""
-    from lanczosnet.graphs.verify import NOT_NEEDED
-    from lanczosnet.graphs.verify import verify as verify_files
+    from lanczosnet.graphs.data_sets.verify import NOT_NEEDED
+    from lanczosnet.graphs.data_sets.verify import verify as verify_files
 
     rows = [state._asdict() for state in verify_files(name, data_dir)]
     print_rows(rows, as_json, empty=f"{name} needs no files")
@@ -114,7 +114,7 @@ def convert(
 def info(name: Name, data_settings: DataSettings = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Describe a data set, by name or path: sizes, components, degrees, ends of the spectrum, place of the files."""
     from lanczosnet.graphs.catalogue import CATALOGUE, load
-    from lanczosnet.graphs.verify import verify as verify_files
+    from lanczosnet.graphs.data_sets.verify import verify as verify_files
 
     data = load(name, data_dir=data_dir, **read_data_settings(data_settings))
     from lanczosnet.transforms import summary  # after `load`, so that a wrong name is answered before torch is loaded

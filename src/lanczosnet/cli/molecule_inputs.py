@@ -9,14 +9,14 @@ Row = dict[str, Any]
 
 def is_molecule_file(name: str) -> bool:
     """Whether the name is that of a table that molecules may come in."""
-    from lanczosnet.graphs.molecule_table import READERS, format_of
+    from lanczosnet.graphs.molecules.table import READERS, format_of
 
     return format_of(Path(name)) in READERS
 
 
 def needs_own_reader(path: Path) -> bool:
     """Whether it is anything but a CSV with commas."""
-    from lanczosnet.graphs.molecule_table import read_head
+    from lanczosnet.graphs.molecules.table import read_head
 
     if path.suffix != ".csv":
         return True
@@ -26,8 +26,8 @@ def needs_own_reader(path: Path) -> bool:
 
 def rows_of(path: Path) -> list[Row]:
     """The rows of any table of molecules, as texts."""
-    from lanczosnet.graphs.columns import check_header
-    from lanczosnet.graphs.molecule_table import read_table
+    from lanczosnet.graphs.formats.columns import check_header
+    from lanczosnet.graphs.molecules.table import read_table
 
     table = read_table(path)
     check_header(str(path), table.header)
@@ -36,8 +36,8 @@ def rows_of(path: Path) -> list[Row]:
 
 def smiles_of(rows: Sequence[Row], name: str, column: str | None, trained_on: str | None = None) -> list[str]:
     """The SMILES of these rows: those of the column that is named, or called as in training, or found."""
-    from lanczosnet.graphs.molecule_columns import smiles_column
-    from lanczosnet.graphs.molecule_table import MoleculeTable
+    from lanczosnet.graphs.molecules.columns import smiles_column
+    from lanczosnet.graphs.molecules.table import MoleculeTable
 
     header = list(rows[0])
     if column is not None and column not in header:

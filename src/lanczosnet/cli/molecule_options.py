@@ -64,7 +64,7 @@ def molecule_options(
 @contextmanager
 def unclear_columns(source: str) -> Iterator[None]:
     """An error about columns that may all be meant says what to type."""
-    from lanczosnet.graphs.molecule_columns import UnclearColumnsError
+    from lanczosnet.graphs.molecules.columns import UnclearColumnsError
 
     try:
         yield

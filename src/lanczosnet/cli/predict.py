@@ -62,7 +62,7 @@ def predict(
 
     Of a folder of models, as `train --seeds 5` leaves it, the mean, and their standard deviation as `uncertainty_...`.
     """
-    from lanczosnet.graphs.graph_folder import is_graph_folder
+    from lanczosnet.graphs.formats.graph_folder import is_graph_folder
     from lanczosnet.training.ensemble import load_models
 
     is_one_model = (model / "config.json").is_file()
@@ -85,7 +85,7 @@ def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
     """A large graph, block by block, and in all processes that `torchrun` started."""
     from lanczosnet.backends.processes import leave, num_processes, processes_here
     from lanczosnet.cli.options import fabric_for
-    from lanczosnet.graphs.stored_graph import stored_graph
+    from lanczosnet.graphs.formats.stored_graph import stored_graph
     from lanczosnet.training.serialization import load_model
     from lanczosnet.training.stored_predictions import predict_stored
 
@@ -165,7 +165,7 @@ def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
 
 def _read(name: str) -> list[Row]:
     """Rows as texts. A row with too few cells has empty ones."""
-    from lanczosnet.graphs.columns import csv_rows, stream_rows
+    from lanczosnet.graphs.formats.columns import csv_rows, stream_rows
 
     if name == "-" and sys.stdin is None:
         raise ValueError("standard input is closed: there is nothing to predict")
@@ -176,7 +176,7 @@ def _read(name: str) -> list[Row]:
 
 
 def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
-    from lanczosnet.graphs.columns import check_header
+    from lanczosnet.graphs.formats.columns import check_header
 
     _, header = next(numbered, (1, []))
     header[:1] = [cell.removeprefix("\ufeff") for cell in header[:1]]  # which a pipe hands on

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def shows_shares(fabric: "Fabric", data: Any) -> bool:
     """Whether the processes share one graph out. The first one then shows what each of them has."""
-    from lanczosnet.graphs.stored_graph import StoredGraph
+    from lanczosnet.graphs.formats.stored_graph import StoredGraph
 
     if fabric.world_size == 1 or not isinstance(data, StoredGraph):
         return False

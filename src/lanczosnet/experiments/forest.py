@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lanczosnet._extras import require
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.graphs.smiles import rdkit
+from lanczosnet.graphs.molecules.smiles import rdkit
 from lanczosnet.training.measures import Answers, Measures
 from lanczosnet.training.tasks import Classification, Task, targets_of, task_of
 
@@ -18,7 +18,7 @@ MODEL = "random-forest"
 
 def forest_result(data: PackedGraphs, parts: Split, options: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a result line says of it; every target has a forest of its own."""
-    require("sklearn", to="to train a random forest")
+    require("sklearn", "rdkit", to="to train a random forest")
     task, y = task_of(data, parts.train), targets_of(data)
     bits = fingerprints(data.smiles, options["radius"], options["bits"])
     columns = [_column(task, bits, column, parts, options["trees"], seed) for column in y.unbind(1)]

@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lanczosnet.graphs.catalogue import CATALOGUE, load
+    from lanczosnet.graphs.data_sets.qm8 import select_targets
     from lanczosnet.graphs.directory import data_directory
     from lanczosnet.graphs.errors import DataError
-    from lanczosnet.graphs.given_splits import split_from_column, split_from_file
     from lanczosnet.graphs.knn import knn_graph
     from lanczosnet.graphs.packed import PackedGraphs, pack
-    from lanczosnet.graphs.qm8 import select_targets
-    from lanczosnet.graphs.split_record import Split
-    from lanczosnet.graphs.splits import public_splits, split
+    from lanczosnet.graphs.splits.given import split_from_column, split_from_file
+    from lanczosnet.graphs.splits.record import Split
+    from lanczosnet.graphs.splits.split import public_splits, split
 
 _HOME = {
     "CATALOGUE": "catalogue",
     "DataError": "errors",
     "PackedGraphs": "packed",
-    "Split": "split_record",
+    "Split": "splits.record",
     "data_directory": "directory",
     "knn_graph": "knn",
     "load": "catalogue",
     "pack": "packed",
-    "public_splits": "splits",
-    "select_targets": "qm8",
-    "split": "splits",
-    "split_from_column": "given_splits",
-    "split_from_file": "given_splits",
+    "public_splits": "splits.split",
+    "select_targets": "data_sets.qm8",
+    "split": "splits.split",
+    "split_from_column": "splits.given",
+    "split_from_file": "splits.given",
 }
 
 # Names that moved in this release. They work here for one release, with a warning.

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanczosnet.files import is_there, user_path
-from lanczosnet.graphs import sources
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_FILES, MOLECULE_SETS
+from lanczosnet.graphs.data_sets.node_sets import NODE_FILES, NODE_SETS
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.graph_folder import is_graph_folder
-from lanczosnet.graphs.molecule_sets import MOLECULE_FILES, MOLECULE_SETS
-from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS
+from lanczosnet.graphs.formats.graph_folder import is_graph_folder
 from lanczosnet.processes import is_out_of_memory
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Entry:
     files: tuple[sources.SourceFile, ...] = ()
 
 
+def _data_set(module: str, function: str, *arguments: Any) -> Callable[..., Any]:
+    return _late(f"data_sets.{module}", function, *arguments)
+
+
 def _late(module: str, function: str, *arguments: Any) -> Callable[..., Any]:
     """A function whose module is imported when it is called, so that listing names costs nothing."""
 
@@ -39,28 +43,30 @@ def _late(module: str, function: str, *arguments: Any) -> Callable[..., Any]:
 
 
 def _citation(name: str, about: str) -> Entry:
-    return Entry(about, _late("citation", "citation", name), tuple(sources.planetoid(name).values()))
+    return Entry(about, _data_set("citation", "citation", name), tuple(sources.planetoid(name).values()))
 
 
 CATALOGUE: dict[str, Entry] = {
     "cora": _citation("cora", "citation network, 2,708 papers, 7 classes"),
     "citeseer": _citation("citeseer", "citation network, 3,327 papers, 6 classes"),
     "pubmed": _citation("pubmed", "citation network, 19,717 papers, 3 classes"),
-    "qm8": Entry("21,786 molecules, 12 electronic properties", _late("qm8", "qm8"), (sources.QM8,)),
-    "digits": Entry("1,797 handwritten digits as a nearest-neighbour graph, 10 classes", _late("embedded", "digits")),
-    "karate": Entry("Zachary's karate club, 34 members, 4 communities", _late("embedded", "karate")),
-    "path": Entry("nodes in a row, spectrum known", _late("synthetic", "path")),
-    "ring": Entry("nodes in a circle, spectrum known", _late("synthetic", "ring")),
-    "clique": Entry("a complete graph, spectrum known", _late("synthetic", "clique")),
-    "block-model": Entry("a stochastic block model, expected spectrum known", _late("synthetic", "block_model")),
-    "swiss-roll": Entry("points on a Swiss roll, spectrum of the manifold known", _late("synthetic", "swiss_roll")),
+    "qm8": Entry("21,786 molecules, 12 electronic properties", _data_set("qm8", "qm8"), (sources.QM8,)),
+    "digits": Entry(
+        "1,797 handwritten digits as a nearest-neighbour graph, 10 classes", _data_set("embedded", "digits")
+    ),
+    "karate": Entry("Zachary's karate club, 34 members, 4 communities", _data_set("embedded", "karate")),
+    "path": Entry("nodes in a row, spectrum known", _data_set("synthetic", "path")),
+    "ring": Entry("nodes in a circle, spectrum known", _data_set("synthetic", "ring")),
+    "clique": Entry("a complete graph, spectrum known", _data_set("synthetic", "clique")),
+    "block-model": Entry("a stochastic block model, expected spectrum known", _data_set("synthetic", "block_model")),
+    "swiss-roll": Entry("points on a Swiss roll, spectrum of the manifold known", _data_set("synthetic", "swiss_roll")),
     **{
-        name: Entry(known.about, _late("node_graphs", "node_graph", name), (NODE_FILES[name],))
+        name: Entry(known.about, _data_set("node_graphs", "node_graph", name), (NODE_FILES[name],))
         for name, known in NODE_SETS.items()
     },
 }
 CATALOGUE |= {
-    name: Entry(molecule_set.about, _late("moleculenet", "moleculenet", name), (MOLECULE_FILES[name],))
+    name: Entry(molecule_set.about, _data_set("moleculenet", "moleculenet", name), (MOLECULE_FILES[name],))
     for name, molecule_set in MOLECULE_SETS.items()
 }
 NAMES = ", ".join(CATALOGUE)
@@ -116,7 +122,7 @@ def _loaded(
     source: "str | Path | Data | Sequence[Data]", data_dir: str | Path | None, options: dict[str, Any]
 ) -> "Data | PackedGraphs":
     if not isinstance(source, str | Path):
-        return _late("objects", "data_objects")(source, **options)
+        return _late("formats.objects", "data_objects")(source, **options)
     if is_known(source):
         known = entry(str(source))
         where = {"data_dir": data_dir} if known.files else {}
@@ -124,14 +130,14 @@ def _loaded(
     path = user_path(source)
     check_exists(source)
     if is_graph_folder(path):
-        return _late("stored_graph", "stored_graph")(path, **options)
+        return _late("formats.stored_graph", "stored_graph")(path, **options)
     if path.is_dir() or path.suffix == ".pt":
-        return _late("objects", "data_objects")(path, **options)
+        return _late("formats.objects", "data_objects")(path, **options)
     if path.suffix == ".safetensors":
-        return _late("molecules", "read_packed_molecules")(path, **options)
+        return _late("molecules.loading", "read_packed_molecules")(path, **options)
     if _holds_molecules(path, options):
-        return _late("molecules", "molecules")(path, data_dir=data_dir, **options)
-    return _late("tables", "node_table")(path, **options)
+        return _late("molecules.loading", "molecules")(path, data_dir=data_dir, **options)
+    return _late("formats.tables", "node_table")(path, **options)
 
 
 def is_known(source: str | Path) -> bool:
@@ -147,4 +153,4 @@ def check_exists(source: str | Path) -> None:
 
 def _holds_molecules(path: Path, options: dict[str, Any]) -> bool:
     """Whether the caller says so, or the file looks like it."""
-    return bool(options.keys() & MOLECULE_OPTIONS) or _late("molecule_columns", "holds_molecules")(path)
+    return bool(options.keys() & MOLECULE_OPTIONS) or _late("molecules.columns", "holds_molecules")(path)

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.graphs.packed import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
 
 Kind = Literal["row", "standardise"]
 AUTO, NONE = "auto", "none"

@@ -25,7 +25,7 @@ from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import DenseBasis, PowerFilter, responses, spectral_basis
 from lanczosnet.graphs.edges import with_usable_edges
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs, hermitian_ritz_pairs
 from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv

@@ -12,7 +12,7 @@ RDKIT_DESCRIPTORS = 208
 
 
 class FeaturizerRecord(Record, frozen=True, kw_only=True):
-    """How SMILES become graphs: `lanczosnet.graphs.featurizer` documents it."""
+    """How SMILES become graphs: `lanczosnet.graphs.molecules.featurizer` documents it."""
 
     name: Name
     version: Annotated[int, Meta(ge=1, le=1)]

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends.processes import processes_here
 from lanczosnet.graphs import PackedGraphs, Split
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.concurrent import free_memory, in_turn, side_by_side, training_on, wait_for
 from lanczosnet.training.engine.devices import best_device
 from lanczosnet.training.engine.loaders import Loader, loader_for

@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.affinity import SparseOperator, adjacency, normalized
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.krylov import auto_ritz_pairs
 from lanczosnet.krylov.auto import FIRST
 from lanczosnet.models import LanczosNet

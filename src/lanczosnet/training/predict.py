@@ -13,10 +13,10 @@ from torch_geometric.data import Data
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.graphs import DataError, PackedGraphs, knn_graph, pack
-from lanczosnet.graphs.columns import LARGEST_FEATURE
 from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.features import FeatureScaling
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.columns import LARGEST_FEATURE
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
 from lanczosnet.training.engine.loaders import prepared
@@ -190,7 +190,7 @@ def _of_known_atoms(graphs: Sequence[Data], data: DataRecord) -> tuple[Sequence[
     """Of molecules that are given as graphs: those whose elements the model has seen, and an error for the others."""
     if not isinstance(data, SmilesData) or not len(graphs):
         return graphs, None
-    from lanczosnet.graphs.molecule_arrays import elements, recorded_featurizer, seen_elements
+    from lanczosnet.graphs.molecules.arrays import elements, recorded_featurizer, seen_elements
 
     packed, featurizer = _packed(graphs), recorded_featurizer(data.featurizer)
     atoms = elements(packed.node["x"], featurizer)

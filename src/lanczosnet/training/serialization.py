@@ -21,7 +21,7 @@ import lanczosnet
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.featurizer import PAPER
+from lanczosnet.graphs.molecules.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture

@@ -9,8 +9,8 @@ import numpy as np
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import DataError, PackedGraphs
-from lanczosnet.graphs.featurizer import Featurizer
-from lanczosnet.graphs.smiles import Molecule
+from lanczosnet.graphs.molecules.featurizer import Featurizer
+from lanczosnet.graphs.molecules.smiles import Molecule
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
 from lanczosnet.training.errors import TrainingError
 
@@ -34,8 +34,8 @@ def smiles_inputs(data: DataRecord, smiles: Sequence[str], descriptors: Any = No
 
 
 def read_molecules(smiles: Sequence[str], featurizer: Featurizer) -> list[Molecule | str]:
-    from lanczosnet.graphs.molecules import CHUNK, read_in_parallel
-    from lanczosnet.graphs.smiles import read_smiles
+    from lanczosnet.graphs.molecules.loading import CHUNK, read_in_parallel
+    from lanczosnet.graphs.molecules.smiles import read_smiles
 
     many = len(smiles) > CHUNK  # for which processes are worth their start
     return read_in_parallel(smiles, featurizer=featurizer) if many else read_smiles(smiles, featurizer)
@@ -43,7 +43,7 @@ def read_molecules(smiles: Sequence[str], featurizer: Featurizer) -> list[Molecu
 
 def featurizer_for(data: DataRecord) -> Featurizer:
     """How the model's molecules become graphs."""
-    from lanczosnet.graphs.molecule_arrays import recorded_featurizer
+    from lanczosnet.graphs.molecules.arrays import recorded_featurizer
 
     known = _of_molecules(data)
     featurizer = recorded_featurizer(known.featurizer)
@@ -62,7 +62,7 @@ def inputs_of(
     data: SmilesData, results: Sequence[Molecule | str], columns: np.ndarray, faults: Sequence[str]
 ) -> SmilesInputs:
     """The molecules that were read, with their columns `[item, column]` and what is wrong with these."""
-    from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
+    from lanczosnet.graphs.molecules.arrays import concatenated, molecule_graphs
 
     featurizer = featurizer_for(data)
     molecules = [None if isinstance(result, str) else result for result in results]
@@ -127,7 +127,7 @@ def _column(given: Any, place: int, name: str, names: Sequence[str]) -> Sequence
 
 
 def _number(cell: Any, name: str) -> tuple[float, str]:
-    from lanczosnet.graphs.descriptor_columns import number_in
+    from lanczosnet.graphs.molecules.descriptor_columns import number_in
 
     try:
         return number_in("" if cell is None else str(cell), name), ""

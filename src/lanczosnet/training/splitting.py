@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs, Split, split, split_from_column, split_from_file
-from lanczosnet.graphs.split_kinds import num_public_splits
+from lanczosnet.graphs.splits.kinds import num_public_splits
 from lanczosnet.schemas.model_config import SplitRecord
 from lanczosnet.training.errors import TrainingError
 

@@ -18,7 +18,7 @@ from lanczosnet.backends.processes import Processes
 from lanczosnet.batching.shard import shard_of
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.engine.shard_loader import check_shareable

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.backends import operation
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.recipes import METRIC_NAMES, Recipe, RegressionLoss
 

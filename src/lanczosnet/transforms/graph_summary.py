@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from lanczosnet.affinity import Operator, SparseOperator, adjacency, connected_components, normalized
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.graphs.packed import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs, lanczos, ritz, start
 
 NUM_STEPS = 20

@@ -9,7 +9,7 @@ from torch_geometric.transforms import BaseTransform
 from lanczosnet.affinity import RealForm, SparseOperator, adjacency, connected_components, hermitian, normalized
 from lanczosnet.affinity.hermitian import check_charge, unfolded
 from lanczosnet.graphs.edges import with_usable_edges
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs, hermitian_ritz_pairs, start
 
 

@@ -6,6 +6,7 @@ import torch
 from lanczosnet.batching import from_data
 from lanczosnet.graphs import PackedGraphs, pack
 from lanczosnet.models import model
+from lanczosnet.training.engine.loaders import GraphLoader
 from molecule_builders import NUM_EDGE_TYPES, NUM_NODE_TYPES, molecule
 
 TYPED = {"node_input": "learned", "embedding_channels": 6, "num_edge_types": NUM_EDGE_TYPES}
@@ -61,3 +62,17 @@ def test_one_graph_by_itself_and_learned_affinities_keep_their_blocks() -> None:
 def test_set2set_in_double_precision_beside_a_default_of_single() -> None:
     chosen, graphs = network(**FORMS["set2set"]), graphs_of(9, 20)
     torch.testing.assert_close(chosen(chosen.prepare_all(graphs)), chosen(graphs.batch([0, 1])))
+
+
+def test_ritz_pairs_of_molecules_in_several_parts_are_computed_once() -> None:
+    two_parts = molecule(9, 1)
+    two_parts.edge_index, two_parts.edge_attr = two_parts.edge_index[:, :0], two_parts.edge_attr[:0]
+    two_parts.edge_weight = two_parts.edge_weight[:0]
+    graphs = [molecule(70, 2), two_parts, molecule(3, 3)]
+    for graph in graphs:
+        graph.edge_weight = graph.edge_weight.double()
+    chosen, data, numbers = network(**FORMS["residual"]), pack(graphs), torch.tensor([1, 0])
+    loader = GraphLoader(chosen, data, torch.device("cpu"))
+    assert len(loader.graphs.node["ritz_values"]) == 82
+    (step,) = loader.steps(numbers, 2)
+    torch.testing.assert_close(chosen(step.inputs), chosen(data.batch(numbers)), rtol=1e-9, atol=1e-9)

@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app, main
-from lanczosnet.graphs import CATALOGUE, sources
+from lanczosnet.graphs import CATALOGUE
+from lanczosnet.graphs.data_sets import sources
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +69,7 @@ def test_verify_names_a_torn_cache_of_qm8(tmp_path):
 
 
 def test_a_good_cache_of_qm8_stands_for_its_source(tmp_path, monkeypatch):
-    from lanczosnet.graphs import verify
+    from lanczosnet.graphs.data_sets import verify
 
     monkeypatch.setattr(verify, "_cache_state", lambda data_dir: [verify.FileState("qm8.safetensors", "ok", "here")])
     monkeypatch.setattr(verify.SourceFile, "found", lambda self, data_dir=None: [])

@@ -15,7 +15,7 @@ from lanczosnet.experiments.tables import molecules_grid, molecules_spec
 from lanczosnet.experiments.tables.molecules_table import ALWAYS, DATASETS, METRICS, SPLITS, chemprop_cell
 from lanczosnet.experiments.verify import comparable, run_of
 from lanczosnet.graphs import load
-from lanczosnet.graphs.molecule_sets import MOLECULE_SETS
+from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_SETS
 from lanczosnet.report import Table, render
 from lanczosnet.training import architecture_for
 from lanczosnet.training.tasks import task_of

@@ -16,7 +16,7 @@ from lanczosnet.experiments.published import published
 from lanczosnet.experiments.tables import nodes_grid, nodes_spec
 from lanczosnet.experiments.tables.nodes_table import DATASETS
 from lanczosnet.experiments.verify import run_of
-from lanczosnet.graphs.node_sets import NODE_SETS
+from lanczosnet.graphs.data_sets.node_sets import NODE_SETS
 from lanczosnet.report import Table, render
 from lanczosnet.schemas.run_config import run_config_text
 from lanczosnet.training import Classification, architecture_for

@@ -6,7 +6,7 @@ import pytest
 
 from lanczosnet import graphs
 from lanczosnet.graphs import CATALOGUE, DataError, load
-from lanczosnet.graphs.molecule_sets import MOLECULE_SETS
+from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_SETS
 
 
 def test_every_name_of_the_issue_is_there():

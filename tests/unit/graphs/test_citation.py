@@ -8,8 +8,9 @@ import torch
 from torch_geometric.datasets import Planetoid
 from torch_geometric.transforms import NormalizeFeatures
 
-from lanczosnet.graphs import load, sources
-from lanczosnet.graphs.citation import read_planetoid
+from lanczosnet.graphs import load
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.citation import read_planetoid
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.transforms import summary
 

@@ -14,8 +14,8 @@ from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.conversion import edges as edge_module
 from lanczosnet.graphs.conversion import journal, tables
 from lanczosnet.graphs.conversion.convert import convert
-from lanczosnet.graphs.graph_folder import is_graph_folder
-from lanczosnet.graphs.stored_graph import store_graph
+from lanczosnet.graphs.formats.graph_folder import is_graph_folder
+from lanczosnet.graphs.formats.stored_graph import store_graph
 from lanczosnet.models.registry import model
 
 NODES, EDGES = 300, 2000

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.descriptors import BITS
-from lanczosnet.graphs.rdkit_names import RDKIT_NAMES
+from lanczosnet.graphs.molecules.descriptors import BITS
+from lanczosnet.graphs.molecules.rdkit_names import RDKIT_NAMES
 from lanczosnet.schemas.featurizer import RDKIT_DESCRIPTORS
 
 pytest.importorskip("rdkit")

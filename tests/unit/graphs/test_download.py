@@ -11,10 +11,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from lanczosnet.graphs.data_sets.download import fetch
+from lanczosnet.graphs.data_sets.sources import SourceFile
 from lanczosnet.graphs.directory import writable_directory
-from lanczosnet.graphs.download import fetch
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.sources import SourceFile
 
 CONTENT = bytes(range(256)) * 2000
 
@@ -225,7 +225,8 @@ def test_progress_hears_of_every_byte(server, tmp_path):
 def test_two_processes_fetching_at_once_do_not_disturb_each_other(server, tmp_path):
     file = a_file(server.url("good"))
     script = (
-        "import sys; from lanczosnet.graphs.download import fetch; from lanczosnet.graphs.sources import SourceFile\n"
+        "import sys; from lanczosnet.graphs.data_sets.download import fetch\n"
+        "from lanczosnet.graphs.data_sets.sources import SourceFile\n"
         f"file = SourceFile({file.places!r}, {file.mirrors!r}, {file.versions!r})\n"
         f"print(fetch(file, 'sample', {str(tmp_path)!r}))"
     )

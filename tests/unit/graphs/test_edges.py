@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from lanczosnet import load_model
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.edges import with_usable_edges
-from lanczosnet.graphs.objects import data_objects
+from lanczosnet.graphs.formats.objects import data_objects
 from lanczosnet.training import JobSpec, TrainingError, run
 from lanczosnet.training.job import job_of
 

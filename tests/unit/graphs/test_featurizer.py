@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.featurizer import ATOMS, BONDS, MOLECULE, OPERATORS, PAPER, featurizer_from
-from lanczosnet.graphs.molecule_arrays import concatenated, molecule_graphs
-from lanczosnet.graphs.smiles import Molecule, read_smiles
+from lanczosnet.graphs.molecules.arrays import concatenated, molecule_graphs
+from lanczosnet.graphs.molecules.featurizer import ATOMS, BONDS, MOLECULE, OPERATORS, PAPER, featurizer_from
+from lanczosnet.graphs.molecules.smiles import Molecule, read_smiles
 
 pytest.importorskip("rdkit")
 

@@ -8,8 +8,8 @@ import torch
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.graph_folder import open_graph
-from lanczosnet.graphs.stored_graph import store_graph
+from lanczosnet.graphs.formats.graph_folder import open_graph
+from lanczosnet.graphs.formats.stored_graph import store_graph
 
 
 @pytest.fixture

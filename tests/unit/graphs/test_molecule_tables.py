@@ -5,8 +5,8 @@ import gzip
 import pytest
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.molecule_columns import UnclearColumnsError
-from lanczosnet.graphs.molecule_table import read_table
+from lanczosnet.graphs.molecules.columns import UnclearColumnsError
+from lanczosnet.graphs.molecules.table import read_table
 
 pytest.importorskip("rdkit")
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from lanczosnet.graphs import CATALOGUE, DataError, load
-from lanczosnet.graphs import molecule_sets as sets
+from lanczosnet.graphs.data_sets import molecule_sets as sets
 
 pytest.importorskip("rdkit")
 

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from lanczosnet._extras import MissingExtraError
-from lanczosnet.graphs import DataError, load, molecules
-from lanczosnet.graphs.molecules import read_in_parallel
+from lanczosnet.graphs import DataError, load
+from lanczosnet.graphs.molecules import loading as molecules
+from lanczosnet.graphs.molecules.loading import read_in_parallel
 from lanczosnet.schemas.packed_molecules import VERSION
 
 pytest.importorskip("rdkit")

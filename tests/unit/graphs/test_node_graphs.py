@@ -15,9 +15,9 @@ from torch_geometric.datasets import CityNetwork, HeterophilousGraphDataset, Wik
 from torch_geometric.io import read_npz as pyg_read_npz
 
 from lanczosnet.graphs import CATALOGUE, DataError, load, public_splits
-from lanczosnet.graphs.node_graphs import read_node_graph
-from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS, NodeSet
-from lanczosnet.graphs.verify import verify
+from lanczosnet.graphs.data_sets.node_graphs import read_node_graph
+from lanczosnet.graphs.data_sets.node_sets import NODE_FILES, NODE_SETS, NodeSet
+from lanczosnet.graphs.data_sets.verify import verify
 
 NODES, FEATURES, CLASSES, SPLITS = 12, 5, 3, 4
 # One edge is there in both directions, one twice, and one is a self-loop: ten are left.

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.pickles import read_pickle
+from lanczosnet.graphs.formats.pickles import read_pickle
 
 
 class Malicious:

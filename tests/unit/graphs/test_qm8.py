@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from lanczosnet.files import sha256_of
-from lanczosnet.graphs import DataError, load, select_targets, sources, split
-from lanczosnet.graphs.qm8 import CACHE, TARGETS, TASKS_16
-from lanczosnet.graphs.smiles import EDGE_TYPES
+from lanczosnet.graphs import DataError, load, select_targets, split
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.qm8 import CACHE, TARGETS, TASKS_16
+from lanczosnet.graphs.molecules.smiles import EDGE_TYPES
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 

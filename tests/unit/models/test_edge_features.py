@@ -10,7 +10,7 @@ from lanczosnet.affinity import adjacency, normalized
 from lanczosnet.batching import from_data
 from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.objects import data_objects
+from lanczosnet.graphs.formats.objects import data_objects
 from lanczosnet.layers.edge_gates import EdgeGates
 from lanczosnet.models import AdaLanczosNet, LanczosNet, model
 from lanczosnet.training import JobSpec, TrainingError, run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lanczosnet.graphs.featurizer import MOLECULE
+from lanczosnet.graphs.molecules.featurizer import MOLECULE
 from lanczosnet.schemas.model_config import ModelConfig, model_config
 from lanczosnet.schemas.record import FileError
 

@@ -13,7 +13,7 @@ from lanczosnet.experiments.hyperparameters.molecule_net_rows import (
 )
 from lanczosnet.experiments.published import published
 from lanczosnet.experiments.tables.spec import Line, Place, Reference, Rival, TableSpec
-from lanczosnet.graphs.molecule_sets import MOLECULE_SETS
+from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_SETS
 from lanczosnet.training.recipes import recipe as recipe_of
 
 TABLE = "molecules"

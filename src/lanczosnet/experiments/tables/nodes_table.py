@@ -9,7 +9,7 @@ from lanczosnet.experiments.grid import Cell, Grid, chosen, split_title
 from lanczosnet.experiments.hyperparameters.node_rows import NODE_NETWORKS
 from lanczosnet.experiments.published import published
 from lanczosnet.experiments.tables.spec import Place, Reference, TableSpec
-from lanczosnet.graphs.node_sets import NODE_SETS
+from lanczosnet.graphs.data_sets.node_sets import NODE_SETS
 from lanczosnet.training.recipes import NAMES
 from lanczosnet.training.recipes import recipe as recipe_of
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from lanczosnet.files import lock, sha256_of
-from lanczosnet.graphs.columns import no_such_column
 from lanczosnet.graphs.conversion.arrays import ArrayFile
 from lanczosnet.graphs.conversion.edges import EdgeColumns, RowFiles, count_nodes, write_rows
 from lanczosnet.graphs.conversion.journal import Journal
@@ -16,7 +15,8 @@ from lanczosnet.graphs.conversion.nodes import NodeTable, write_array, write_lab
 from lanczosnet.graphs.conversion.sources import Sources, is_ogb_folder, node_numbers, ogb_sources
 from lanczosnet.graphs.conversion.tables import Table, open_table
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.graph_folder import ARRAYS, GraphFolder, is_graph_folder, open_graph, write_manifest
+from lanczosnet.graphs.formats.columns import no_such_column
+from lanczosnet.graphs.formats.graph_folder import ARRAYS, GraphFolder, is_graph_folder, open_graph, write_manifest
 
 WORK = ".conversion"  # in the folder, until it is finished
 

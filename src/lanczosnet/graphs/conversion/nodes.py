@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lanczosnet.graphs.columns import LARGEST, WORDS
 from lanczosnet.graphs.conversion.arrays import ArrayFile, ArrayWriter
 from lanczosnet.graphs.conversion.journal import Journal
 from lanczosnet.graphs.conversion.tables import Block, Table
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.columns import LARGEST, WORDS
 
 MOST_CLASSES = 2**16
 FLOATS = 2**22  # numbers of a block of features

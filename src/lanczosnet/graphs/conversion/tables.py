@@ -13,9 +13,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import numpy as np
 
 from lanczosnet._extras import require
-from lanczosnet.graphs.columns import check_separator
 from lanczosnet.graphs.conversion.arrays import ArrayFile
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.columns import check_separator
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.devices import exact_matmul
 from lanczosnet.training.engine.precision import default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
@@ -243,21 +243,33 @@ def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
 def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:
     """What the model's `transform` adds to every graph, computed for all graphs at once.
 
-    Left out where it has neither one row per node nor one per graph, as with molecules in several parts: the model then
-    computes it in every step.
+    What has a row per component, as the Ritz values of molecules in several parts, is put on all of its nodes. With any
+    other number of rows it is left out: the model then computes it in every step.
     """
     transform = getattr(model, "transform", None)
     if transform is None or len(graphs) == 0:
         return graphs
     everything = graphs.batch(torch.arange(len(graphs)))
     before = set(everything.keys())
-    after = transform(everything)
+    after = _on_nodes(transform(everything), before, len(graphs))
     sizes = {int(graphs.node_ptr[-1]): "node", len(graphs): "graph"}
     groups: dict[str, dict[str, Tensor]] = {"node": {}, "graph": {}}
-    for key in set(after.keys()) - before:
-        level = sizes.get(len(after[key]))
+    for key, value in after.items():
+        level = sizes.get(len(value))
         if level is None:
             return graphs
-        renumber = after[key] - everything.ptr[:-1][everything.batch] if "index" in key else after[key]
+        renumber = value - everything.ptr[:-1][everything.batch] if "index" in key else value
         groups[level][key] = renumber
     return replace(graphs, node=graphs.node | groups["node"], graph=graphs.graph | groups["graph"])
+
+
+def _on_nodes(data: Any, before: set[str], num_graphs: int) -> dict[str, Tensor]:
+    """What was added; of several components per graph, what has a row for each of them has it on every node."""
+    added: dict[str, Tensor] = {key: data[key] for key in data.keys() if key not in before}  # noqa: SIM118
+    if "component_index" not in added:
+        return added
+    first, component = added["component_index"].unique(return_inverse=True)
+    are_several = len(first) not in (num_graphs, len(component))
+    return {
+        key: value[component] if are_several and len(value) == len(first) else value for key, value in added.items()
+    }

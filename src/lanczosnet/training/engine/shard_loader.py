@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from lanczosnet.backends.host_memory import return_freed_blocks
 from lanczosnet.backends.processes import Processes
 from lanczosnet.batching.shard import Shard, shard_of
-from lanczosnet.graphs.stored_graph import StoredGraph
+from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.loaders import WHOLE, Loader, Shapes, Share, Step, prepared
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of

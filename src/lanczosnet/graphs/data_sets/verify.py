@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lanczosnet.graphs.catalogue import entry, is_known
-from lanczosnet.graphs.graph_folder import open_graph
-from lanczosnet.graphs.sources import SourceFile
+from lanczosnet.graphs.data_sets.sources import SourceFile
+from lanczosnet.graphs.formats.graph_folder import open_graph
 
 NOT_NEEDED = "not needed"
 
@@ -44,7 +44,7 @@ def _source_state(file: SourceFile, data_dir: str | Path | None) -> FileState:
 
 
 def _cache_state(data_dir: str | Path | None) -> list[FileState]:
-    from lanczosnet.graphs.qm8 import cache_path, cache_state
+    from lanczosnet.graphs.data_sets.qm8 import cache_path, cache_state
 
     path = cache_path(data_dir)
     return [FileState(path.name, cache_state(path), str(path))] if path else []

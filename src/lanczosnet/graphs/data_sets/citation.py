@@ -12,10 +12,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, index_to_mask, remove_self_loops
 
-from lanczosnet.graphs import sources
-from lanczosnet.graphs.download import available
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.download import available
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.pickles import read_pickle
+from lanczosnet.graphs.formats.pickles import read_pickle
 from lanczosnet.schemas.limits import check_limit
 
 VALIDATION = 500  # nodes, which follow the training nodes

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from lanczosnet.graphs.data_sets.sources import SourceFile
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.sources import SourceFile
 
 MIRRORS = ("https://deepchemdata.s3-us-west-1.amazonaws.com/datasets", "https://deepchemdata.s3.amazonaws.com/datasets")
 LARGEST = 1 << 26  # bytes of a download
@@ -94,7 +94,7 @@ MOLECULE_SETS: dict[str, MoleculeSet] = {
 
 
 def _check(known: MoleculeSet, path: Path) -> None:
-    from lanczosnet.graphs.molecule_table import read_table
+    from lanczosnet.graphs.molecules.table import read_table
 
     table = read_table(path)
     missing = [name for name in (known.smiles, *known.targets) if name not in table.header]

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lanczosnet.graphs.columns import LARGEST, LARGEST_FEATURE
-from lanczosnet.graphs.split_kinds import MASKS
+from lanczosnet.graphs.formats.columns import LARGEST, LARGEST_FEATURE
+from lanczosnet.graphs.splits.kinds import MASKS
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.record import shown
 

@@ -12,10 +12,10 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import BaseData, DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
 
-from lanczosnet.graphs.archives import check_decompressed
 from lanczosnet.graphs.edges import with_usable_edges
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.object_laws import LawError, lawful
+from lanczosnet.graphs.formats.archives import check_decompressed
+from lanczosnet.graphs.formats.object_laws import LawError, lawful
 from lanczosnet.graphs.packed import PackedGraphs, pack
 from lanczosnet.schemas.limits import LimitError
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from lanczosnet._extras import MissingExtraError
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecule_table import MoleculeTable, format_of, read_head
+from lanczosnet.graphs.molecules.table import MoleculeTable, format_of, read_head
 
 MISSING = {"", "nan", "na", "n/a", "none", "null", "?"}
 TRIED = 20  # cells that decide whether a column holds SMILES
@@ -90,7 +90,7 @@ def holds_molecules(path: Path) -> bool:
 
 def _holds_smiles(cells: Sequence[str]) -> bool:
     """Texts that RDKit reads, of which half at least are no mere words."""
-    from lanczosnet.graphs.smiles import rdkit
+    from lanczosnet.graphs.molecules.smiles import rdkit
 
     known = [cell.strip() for cell in cells if cell.strip()][:TRIED]
     if not known or sum(bool(re.search(r"[()=#\[\]]|[a-zA-Z]\d", cell)) for cell in known) * 2 < len(known):

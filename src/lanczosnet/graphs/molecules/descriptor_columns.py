@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lanczosnet.graphs.columns import LARGEST_FEATURE
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecule_columns import MISSING
-from lanczosnet.graphs.molecule_table import MoleculeTable
+from lanczosnet.graphs.formats.columns import LARGEST_FEATURE
+from lanczosnet.graphs.molecules.columns import MISSING
+from lanczosnet.graphs.molecules.table import MoleculeTable
 from lanczosnet.schemas.record import shown
 
 REMEDY = "Correct it, leave it empty if it is unknown, or leave the column out of the descriptor columns"

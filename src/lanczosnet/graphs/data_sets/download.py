@@ -9,11 +9,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 from lanczosnet.files import full_disk_explained, is_full, lock
+from lanczosnet.graphs.data_sets.sources import SourceFile, how_to_get
+from lanczosnet.graphs.data_sets.transfer import receive
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.progress import progress_bar
-from lanczosnet.graphs.sources import SourceFile, how_to_get
-from lanczosnet.graphs.transfer import receive
 
 
 def fetch(

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanczosnet.graphs.download import available
+from lanczosnet.graphs.data_sets.download import available
+from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_FILES, MOLECULE_SETS, MoleculeSet
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecule_sets import MOLECULE_FILES, MOLECULE_SETS, MoleculeSet
-from lanczosnet.graphs.molecule_table import read_table
-from lanczosnet.graphs.molecules import molecules
+from lanczosnet.graphs.molecules.loading import molecules
+from lanczosnet.graphs.molecules.table import read_table
 from lanczosnet.graphs.packed import PackedGraphs
 
 

@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
 from lanczosnet._extras import require
-from lanczosnet.graphs.columns import LARGEST, LARGEST_FEATURE, csv_rows, names_listed, no_such_column, row_of
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.columns import LARGEST, LARGEST_FEATURE, csv_rows, names_listed, no_such_column, row_of
+from lanczosnet.graphs.formats.table_files import brings_edges, npz_edges, read_csv, read_table
 from lanczosnet.graphs.knn import knn_graph
-from lanczosnet.graphs.table_files import brings_edges, npz_edges, read_csv, read_table
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.record import shown
 

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from lanczosnet.graphs.columns import LARGEST
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecule_columns import MISSING
-from lanczosnet.graphs.molecule_table import MoleculeTable
+from lanczosnet.graphs.formats.columns import LARGEST
+from lanczosnet.graphs.molecules.columns import MISSING
+from lanczosnet.graphs.molecules.table import MoleculeTable
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.record import shown
 

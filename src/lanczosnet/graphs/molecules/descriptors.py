@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lanczosnet.graphs.columns import LARGEST
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.rdkit_names import RDKIT_NAMES
+from lanczosnet.graphs.formats.columns import LARGEST
+from lanczosnet.graphs.molecules.rdkit_names import RDKIT_NAMES
 from lanczosnet.schemas.featurizer import FINGERPRINT_BYTES
 
 KINDS = ("morgan", "rdkit")

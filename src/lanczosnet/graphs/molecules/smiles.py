@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanczosnet._extras import require
-from lanczosnet.graphs.descriptors import fingerprint, rdkit_descriptors
-from lanczosnet.graphs.featurizer import PAPER, PAPER_BONDS, Featurizer
+from lanczosnet.graphs.molecules.descriptors import fingerprint, rdkit_descriptors
+from lanczosnet.graphs.molecules.featurizer import PAPER, PAPER_BONDS, Featurizer
 from lanczosnet.schemas.limits import limit, too_many
 from lanczosnet.schemas.record import shown
 

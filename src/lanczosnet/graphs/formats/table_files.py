@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanczosnet._extras import MissingExtraError, require
-from lanczosnet.graphs.archives import check_decompressed, npz_names, read_npz
-from lanczosnet.graphs.columns import LARGEST_FEATURE, check_header, check_separator, csv_rows
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.archives import check_decompressed, npz_names, read_npz
+from lanczosnet.graphs.formats.columns import LARGEST_FEATURE, check_header, check_separator, csv_rows
 from lanczosnet.schemas.limits import LimitError, check_limit
 
 if TYPE_CHECKING:

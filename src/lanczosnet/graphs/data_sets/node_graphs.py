@@ -26,10 +26,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from lanczosnet.graphs.archives import npz_names, read_npz, read_tensors
-from lanczosnet.graphs.download import available
+from lanczosnet.graphs.data_sets.download import available
+from lanczosnet.graphs.data_sets.node_sets import NODE_FILES, NODE_SETS, Format, NodeSet
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.node_sets import NODE_FILES, NODE_SETS, Format, NodeSet
+from lanczosnet.graphs.formats.archives import npz_names, read_npz, read_tensors
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from lanczosnet.files import sha256_of
-from lanczosnet.graphs import sources
 from lanczosnet.graphs.cache import read_cache, read_if
+from lanczosnet.graphs.data_sets import sources
+from lanczosnet.graphs.data_sets.download import available
 from lanczosnet.graphs.directory import search_path, writable_directory
-from lanczosnet.graphs.download import available
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.molecule_arrays import packed_molecules
-from lanczosnet.graphs.molecules import cached_molecules
+from lanczosnet.graphs.molecules.arrays import packed_molecules
+from lanczosnet.graphs.molecules.loading import cached_molecules
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.schemas.packed_molecules import OriginRecord
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lanczosnet.graphs.columns import WORDS, csv_rows
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.columns import WORDS, csv_rows
 from lanczosnet.graphs.packed import PackedGraphs
-from lanczosnet.graphs.split_record import PARTS, Split
+from lanczosnet.graphs.splits.record import PARTS, Split
 
 
 def split_from_column(data: Any, parts: Sequence[str | None], *, name: str = "column") -> Split:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lanczosnet.graphs.sources import SourceFile
+from lanczosnet.graphs.data_sets.sources import SourceFile
 
 Format = Literal["heterophilous", "gnn-benchmark", "wikics", "city"]
 
@@ -98,7 +98,7 @@ class _Check:
     known: NodeSet
 
     def __call__(self, path: Path) -> None:
-        from lanczosnet.graphs.node_graphs import read_node_graph
+        from lanczosnet.graphs.data_sets.node_graphs import read_node_graph
 
         read_node_graph(path, self.known)
 

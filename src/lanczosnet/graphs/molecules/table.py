@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet._extras import MissingExtraError, require
-from lanczosnet.graphs.columns import no_such_column, stream_rows
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.columns import no_such_column, stream_rows
 from lanczosnet.schemas.limits import LimitError, check_limit, limit
 from lanczosnet.schemas.record import shown
 
@@ -139,7 +139,7 @@ def _smiles_lines(path: Path) -> MoleculeTable:
 
 def _sdf(path: Path) -> MoleculeTable:
     """A row per molecule: its SMILES, which is empty where it cannot be read, and its properties."""
-    from lanczosnet.graphs.smiles import rdkit
+    from lanczosnet.graphs.molecules.smiles import rdkit
 
     chem = rdkit()
     supplier = chem.ForwardSDMolSupplier(io.BytesIO(_bytes(path)))

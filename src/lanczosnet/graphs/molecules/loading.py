@@ -15,13 +15,10 @@ import numpy as np
 from lanczosnet._extras import require
 from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.cache import read_cache, read_if, write_cache
-from lanczosnet.graphs.columns import names_listed
-from lanczosnet.graphs.descriptor_columns import missing_noted, read_columns
-from lanczosnet.graphs.descriptors import check_kinds
 from lanczosnet.graphs.directory import writable_directory
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
-from lanczosnet.graphs.molecule_arrays import (
+from lanczosnet.graphs.formats.columns import names_listed
+from lanczosnet.graphs.molecules.arrays import (
     Arrays,
     Skipped,
     concatenated,
@@ -29,12 +26,15 @@ from lanczosnet.graphs.molecule_arrays import (
     packed_molecules,
     recorded_featurizer,
 )
-from lanczosnet.graphs.molecule_columns import choose
-from lanczosnet.graphs.molecule_table import MoleculeTable, read_table
-from lanczosnet.graphs.molecule_targets import read_targets
+from lanczosnet.graphs.molecules.columns import choose
+from lanczosnet.graphs.molecules.descriptor_columns import missing_noted, read_columns
+from lanczosnet.graphs.molecules.descriptors import check_kinds
+from lanczosnet.graphs.molecules.featurizer import FEATURIZERS, PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecules.smiles import Molecule, read_smiles
+from lanczosnet.graphs.molecules.table import MoleculeTable, read_table
+from lanczosnet.graphs.molecules.targets import read_targets
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.graphs.progress import progress_bar
-from lanczosnet.graphs.smiles import Molecule, read_smiles
 from lanczosnet.processes import called_for, interrupts_ignored, num_cores
 from lanczosnet.schemas.packed_molecules import OriginRecord, origin_record
 

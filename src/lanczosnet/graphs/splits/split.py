@@ -17,7 +17,7 @@ import torch
 
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.packed import PackedGraphs
-from lanczosnet.graphs.split_kinds import (
+from lanczosnet.graphs.splits.kinds import (
     MASKS,
     Parts,
     check_folds,
@@ -27,7 +27,7 @@ from lanczosnet.graphs.split_kinds import (
     public_parts,
     share_parts,
 )
-from lanczosnet.graphs.split_record import PARTS, Split
+from lanczosnet.graphs.splits.record import PARTS, Split
 
 VALIDATION, TEST = 500, 1000  # nodes, as in the public splits
 

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lanczosnet.graphs.descriptors import unpacked
-from lanczosnet.graphs.featurizer import PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecules.descriptors import unpacked
+from lanczosnet.graphs.molecules.featurizer import PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecules.smiles import Molecule
 from lanczosnet.graphs.packed import PackedGraphs
-from lanczosnet.graphs.smiles import Molecule
 from lanczosnet.schemas.featurizer import FeaturizerRecord
 from lanczosnet.schemas.packed_molecules import OriginRecord
 

@@ -1,0 +1,1 @@
+"""Files that users bring: tables, PyG objects, archives and graph folders. Nothing is unpickled freely."""

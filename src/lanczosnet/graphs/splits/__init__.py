@@ -1,0 +1,1 @@
+"""Training, validation and test parts: drawn (`split`), of other kinds (`kinds`), brought by the user (`given`)."""
