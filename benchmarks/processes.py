@@ -21,7 +21,7 @@ SETTINGS = {"num_layers": 2, "num_steps": 10, "epochs": 2}
 
 def store_neighbourhoods(folder: Path, num_nodes: int, num_features: int) -> None:
     """A graph in which nine of ten neighbours have close numbers, as after a reordering."""
-    from lanczosnet.graphs.graph_folder import write_graph
+    from lanczosnet.graphs.formats.graph_folder import write_graph
 
     random = np.random.default_rng(0)
     left = random.integers(0, num_nodes, num_nodes * DEGREE // 2)
