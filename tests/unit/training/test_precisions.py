@@ -13,6 +13,7 @@ from lightning.fabric.plugins.precision import MixedPrecision
 from lanczosnet.graphs import load
 from lanczosnet.models import MODELS
 from lanczosnet.training import JobSpec, TrainingError, prepare, run
+from lanczosnet.training.engine import PRECISIONS
 from lanczosnet.training.engine.devices import fabric_for, numerics_of
 from lanczosnet.training.engine.precision import loss_scaler, restart_scaler
 from lanczosnet.training.evaluation import evaluate
@@ -29,12 +30,17 @@ def job(kind="nodes", name="gcn", seed=0, **settings):
     return job_of(JobSpec(kind, name, settings=SETTINGS | settings, split=split, seed=seed), data)
 
 
-@pytest.mark.parametrize("precision", ["bf16-mixed", "64-true"])  # on a CPU the others are one of these, or 32-true
+ON_A_CPU = ("bf16-mixed", "64-true")  # the others are one of these there, or 32-true
+ON_A_GPU = PRECISIONS if torch.cuda.is_available() else ()
+PLACES = [("cpu", precision) for precision in ON_A_CPU] + [("cuda", precision) for precision in ON_A_GPU]
+
+
+@pytest.mark.parametrize(("device", "precision"), PLACES)
 @pytest.mark.parametrize("kind", ["nodes", "graphs"])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_network_learns_in_every_precision(name, kind, precision):
+def test_every_network_learns_in_every_precision(name, kind, device, precision):
     asked = job(kind, name)
-    (outcome,) = run_jobs([asked], fabric_for("cpu", precision))
+    (outcome,) = run_jobs([asked], fabric_for(device, precision))
     result = outcome.result()
     assert result.epochs == 2
     assert math.isfinite(result.metrics["val"][asked.task.metric])
