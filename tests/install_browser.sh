@@ -27,7 +27,9 @@ rm -rf lists archives ./*.bin
 cat >starter <<'END'
 #!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/root
-LD_LIBRARY_PATH=$(echo "$root"/usr/lib/*-linux-gnu "$root"/lib/*-linux-gnu | tr ' ' ':') exec "$root/usr/lib/chromium/chromium" "$@"
+# Some packages keep libraries in folders of their own.
+folders=$(find "$root" -name '*.so*' -printf '%h\n' | sort -u | tr '\n' ':')
+LD_LIBRARY_PATH=$folders exec "$root/usr/lib/chromium/chromium" "$@"
 END
 chmod +x starter
 ./starter --headless --no-sandbox --version >>log 2>&1 || give_up "Chromium does not start (build/browser/log)"
