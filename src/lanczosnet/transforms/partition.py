@@ -14,6 +14,9 @@ from lanczosnet.krylov import component_ritz_pairs
 # Up to this many nodes a component has exact eigenvectors, beyond it those of as many Lanczos steps.
 NUM_STEPS = 128
 MAX_ROUNDS = 50
+# Distances that differ by less, relative to the largest of a component, are equal: rounding decides no cluster. Nodes
+# that a symmetry of the graph exchanges are equally far from any mean.
+TIE = 1e-9
 
 
 class AddPartition(BaseTransform):
@@ -76,10 +79,11 @@ def _start(place: Tensor, longest: int, seed: int) -> Tensor:
 
 def _kmeans(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
     """Lloyd's iteration in every component, from centres as far apart as can be: no random numbers."""
-    centres = _far_apart(points, component, count, k)  # [component, cluster, channel]
+    tie = TIE * _largest(_from_mean(points, component, count), component, count)[component]
+    centres = _far_apart(points, component, count, k, tie)  # [component, cluster, channel]
     label = torch.zeros_like(component)
     for _ in range(MAX_ROUNDS):
-        previous, label = label, (points.unsqueeze(1) - centres[component]).square().sum(-1).argmin(1)
+        previous, label = label, _nearest((points.unsqueeze(1) - centres[component]).square().sum(-1), tie)
         cluster = component * k + label
         members = torch.bincount(cluster, minlength=count * k).view(count, k, 1)
         sums = segment_sum(points, cluster, count * k).view_as(centres)
@@ -89,16 +93,22 @@ def _kmeans(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
     return label
 
 
-def _far_apart(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
-    """The point farthest from its component's mean, then k - 1 times the point farthest from those chosen before."""
-    members = torch.bincount(component, minlength=count).clamp_min(1).unsqueeze(-1)
-    mean = segment_sum(points, component, count) / members
-    distance = (points - mean[component]).square().sum(-1)
+def _nearest(distance: Tensor, tie: Tensor) -> Tensor:
+    """The first of the centres, `[node, centre]`, that is as near as any."""
+    is_near = distance <= (distance.amin(1) + tie).unsqueeze(1)
+    return is_near.to(torch.uint8).argmax(1)
+
+
+def _far_apart(points: Tensor, component: Tensor, count: int, k: int, tie: Tensor) -> Tensor:
+    """The point farthest from its component's mean, then k - 1 times the point farthest from those chosen before.
+
+    Of points that are equally far the first is chosen.
+    """
+    distance = _from_mean(points, component, count)
     nodes = torch.arange(len(points), device=points.device)
     centres = []
     for _ in range(k):
-        highest = distance.new_zeros(count).scatter_reduce(0, component, distance, "amax")
-        is_highest = distance == highest[component]
+        is_highest = distance >= _largest(distance, component, count)[component] - tie
         chosen = nodes.new_full((count,), len(points)).scatter_reduce(
             0, component[is_highest], nodes[is_highest], "amin"
         )
@@ -106,3 +116,14 @@ def _far_apart(points: Tensor, component: Tensor, count: int, k: int) -> Tensor:
         gap = (points - centres[-1][component]).square().sum(-1)
         distance = gap if len(centres) == 1 else torch.minimum(distance, gap)
     return torch.stack(centres, dim=1)
+
+
+def _from_mean(points: Tensor, component: Tensor, count: int) -> Tensor:
+    """The squared distance of every point from the mean of its component."""
+    members = torch.bincount(component, minlength=count).clamp_min(1).unsqueeze(-1)
+    mean = segment_sum(points, component, count) / members
+    return (points - mean[component]).square().sum(-1)
+
+
+def _largest(distance: Tensor, component: Tensor, count: int) -> Tensor:
+    return distance.new_zeros(count).scatter_reduce(0, component, distance, "amax")
