@@ -71,6 +71,15 @@ def test_train_evaluate_and_predict_agree(tmp_path):
     assert "accuracy" in invoke("evaluate", out).stdout
 
 
+def test_training_counts_repeated_molecules_and_unknown_categories(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [f"{text},{i}" for i, text in enumerate([*SMILES, "OCC", "C(O)C", "[U]"])]
+    (tmp_path / "table.csv").write_text("smiles,y\n" + "\n".join(rows) + "\n")
+    told = invoke("train", tmp_path / "table.csv", *TINY, "--out", tmp_path / "model", "--data-dir", tmp_path).stderr
+    assert "rows repeat a molecule of another row (by canonical SMILES)" in told
+    assert "1 atom of an unknown element" in told
+
+
 def test_one_command_trains_on_every_fold(tmp_path):
     arguments = ("train", "karate", *TINY, "--folds", "3", "--out", tmp_path, "--json")
     found = json.loads(invoke(*arguments).stdout)

@@ -152,10 +152,12 @@ def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str
 
 def _tell_unknown(found: "Predictions") -> None:
     """What the model did not get, or does not know."""
+    from lanczosnet.graphs.molecules.featurizer import unknown_noted
+
     for name, count in found.missing.items():
         typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part stands for it", err=True)
-    for name, count in found.unknown.items():
-        typer.echo(f"{count:,} atoms are of an unknown {name}: they share one category", err=True)
+    for note in unknown_noted(found.unknown):
+        typer.echo(note, err=True)
 
 
 def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:

@@ -18,6 +18,7 @@ from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
+from lanczosnet.graphs.splits.duplicates import duplicates_noted
 from lanczosnet.training.architecture import Architecture, architecture_for, kind_of, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
 from lanczosnet.training.engine.devices import numerics_of
@@ -103,7 +104,13 @@ class Job:
         about: Any = self.data.about if isinstance(self.data, PackedGraphs) else self.data
         of_data = list(about.get("notes") or ())
         scaled = [f"features: {self.scaling}"] if self.scaling and self.spec.features == AUTO else []
-        return of_data + scaled + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
+        repeated = duplicates_noted(self.data, self.split)
+        return (
+            of_data
+            + repeated
+            + scaled
+            + [str(choice) for choice in (self.form, self.found_steps) if choice and str(choice)]
+        )
 
     def with_seed(self, seed: int) -> "Job":
         return replace(self, spec=replace(self.spec, seed=seed))

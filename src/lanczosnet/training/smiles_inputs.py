@@ -77,7 +77,7 @@ def inputs_of(
         molecule_graphs(arrays, featurizer),
         errors,
         molecules,
-        unknown=featurizer.unknown(arrays["codes"]) if featurizer.atoms else {},
+        unknown=featurizer.unknown(arrays["codes"], arrays["types"]) if featurizer.atoms else {},
         missing={name: count for name, count in zip(data.descriptor_columns, missing, strict=True) if count},
     )
 

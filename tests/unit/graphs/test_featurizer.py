@@ -97,6 +97,18 @@ def test_unknown_categories_have_a_place_of_their_own_and_are_counted(write_csv)
     slot = len(ATOMS["element"])
     assert features[:, slot].tolist() == [1, 0]
     assert graphs.unknown == {"element": 1}
+    assert graphs.notes[-1:] == ("1 atom of an unknown element: it has the category of all such",)
+
+
+def test_bonds_of_an_unknown_order_are_counted(write_csv):
+    graphs = load(write_csv("N->[Pt](<-N)(Cl)Cl"))
+    assert graphs.unknown["bond order"] == 2
+    assert "2 bonds of an unknown bond order: they share one category" in graphs.notes
+
+
+def test_known_categories_are_not_mentioned(write_csv):
+    graphs = load(write_csv("CCO"))
+    assert (graphs.unknown, graphs.notes) == ({}, ("target: y",))
 
 
 def test_a_featurizer_survives_json():

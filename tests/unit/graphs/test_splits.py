@@ -207,14 +207,15 @@ def test_classes_are_needed_for_stratified_splits():
         split(Data(num_nodes=9, name="toy"), "20-per-class")
 
 
-@pytest.mark.parametrize("kind", ["public", "uniform", "stratified", "fraction-per-class", "20-per-class"])
+@pytest.mark.parametrize("kind", ["public", "uniform", "fraction-per-class", "20-per-class"])
 def test_splits_of_nodes_are_refused_for_molecules_and_those_of_graphs_recommended(molecules, kind):
-    with pytest.raises(DataError, match=f"'{kind}' is for the nodes of one graph.*Use `random` or `scaffold`$"):
+    usable = "`random`, `scaffold` or `scaffold-balanced`"
+    with pytest.raises(DataError, match=f"'{kind}' is for the nodes of one graph.*Use {usable}$"):
         split(molecules, kind)
 
 
 def test_only_splits_that_work_for_the_data_are_recommended(molecules):
-    with pytest.raises(DataError, match=r"For toy use `random` or `scaffold`$"):
+    with pytest.raises(DataError, match=r"For toy use `random`, `scaffold` or `scaffold-balanced`$"):
         split(molecules, "unifrom")
     plain = pack(molecules[:5], name="plain")
     with pytest.raises(DataError, match=r"plain has no scaffolds.*Use `random`$"):

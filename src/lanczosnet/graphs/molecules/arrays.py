@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.graphs.molecules.descriptors import unpacked
-from lanczosnet.graphs.molecules.featurizer import PAPER, Featurizer, featurizer_from
+from lanczosnet.graphs.molecules.featurizer import PAPER, Featurizer, featurizer_from, unknown_noted
 from lanczosnet.graphs.molecules.smiles import Molecule
 from lanczosnet.graphs.packed import PackedGraphs
 from lanczosnet.schemas.featurizer import FeaturizerRecord
@@ -114,7 +114,7 @@ def packed_molecules(arrays: Arrays, origin: OriginRecord, *, name: str) -> Pack
             "rows": torch.from_numpy(arrays["rows"]),
             "scaffold": torch.from_numpy(arrays["scaffold"]),
             "smiles": tuple(text[a:b].decode() for a, b in pairwise(ptr)),
-            "notes": origin.notes,
+            "notes": (*origin.notes, *unknown_noted(origin.unknown)),
             **({"metric": _customary_metric(origin)} if featurizer.atoms else {}),
             **({"parts": origin.parts} if origin.parts else {}),
             **({"descriptor_columns": origin.descriptor_columns} if origin.descriptor_columns else {}),

@@ -14,6 +14,7 @@ PAPER_BONDS = ("single", "double", "triple", "aromatic", "conjugated", "in-ring"
 BONDS = ("single", "double", "triple", "aromatic", "other", "conjugated", "in-ring", "E", "Z")
 # Those that the convolutions tell apart; all others count at their atoms, which costs nothing.
 OPERATORS = ("double", "triple", "aromatic", "in-ring")
+OTHER, BOND = "other", "bond order"  # the type of bonds of another order, and what their number is counted under
 LISTS = ("bonds", "operators", "descriptors")
 MASS_SCALE = 0.01  # brings masses to the order of the other numbers
 
@@ -69,9 +70,14 @@ class Featurizer:
         features[:, sum(sizes) + 1 :] = bonds
         return features
 
-    def unknown(self, codes: np.ndarray) -> dict[str, int]:
-        """How many atoms have an unknown category, by its name; those that none has are left out."""
+    def unknown(self, codes: np.ndarray, types: np.ndarray) -> dict[str, int]:
+        """How many atoms have an unknown category, by its name, and how many bonds are of no known order.
+
+        `types` has both directions of a bond. What there is none of is left out; without categories nothing is counted.
+        """
         counts = {name: int((codes[:, i] == len(known)).sum()) for i, (name, known) in enumerate(self.atoms.items())}
+        if self.atoms and OTHER in self.bonds:
+            counts[BOND] = int((types >> self.bonds.index(OTHER) & 1).sum()) // 2
         return {name: count for name, count in counts.items() if count}
 
 
@@ -85,3 +91,12 @@ def featurizer_from(record: Mapping[str, Any]) -> Featurizer:
     atoms = {name: tuple(known) for name, known in record["atoms"].items()}
     lists = {key: tuple(record[key]) for key in LISTS if key in record}
     return Featurizer(**dict(record) | {"atoms": atoms} | lists)
+
+
+def unknown_noted(counts: Mapping[str, int]) -> list[str]:
+    """What is said of unknown categories."""
+    return [
+        f"{count:,} {'bond' if name == BOND else 'atom'}{'s' * (count > 1)} of an unknown {name}: "
+        f"{'they share one category' if count > 1 else 'it has the category of all such'}"
+        for name, count in counts.items()
+    ]

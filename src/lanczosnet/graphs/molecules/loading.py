@@ -181,7 +181,7 @@ def featurize(
         "targets": list(chosen.targets),
         "task": chosen.task,
         "classes": classes,
-        "unknown": featurizer.unknown(arrays["codes"]) if featurizer.atoms else {},
+        "unknown": featurizer.unknown(arrays["codes"], arrays["types"]) if featurizer.atoms else {},
         "atom_types": np.unique(arrays["atoms"]).tolist(),
         "skipped": [[row.row, row.reason] for row in skipped],
     }

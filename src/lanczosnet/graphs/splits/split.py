@@ -27,6 +27,13 @@ from lanczosnet.graphs.splits.kinds import (
     public_parts,
     share_parts,
 )
+from lanczosnet.graphs.splits.of_graphs import (
+    SCAFFOLDS,
+    balanced_scaffold_parts,
+    random_parts,
+    scaffold_parts,
+    stratified_parts,
+)
 from lanczosnet.graphs.splits.record import PARTS, Split
 
 VALIDATION, TEST = 500, 1000  # nodes, as in the public splits
@@ -52,7 +59,9 @@ def split(
     | `fraction-per-class` | ceil(fraction x class size) of every class | 500 and 1,000 of the others |
     | `20-per-class` (any number) | that many of every class | 500 and 1,000 of the others |
     | `random` | floor(fraction x all graphs), 80 % by default | half and half of the others |
+    | `stratified` of graphs | as `random` within every class of their one target | |
     | `scaffold` | as `random`, but molecules with one Bemis-Murcko scaffold stay together, large groups first | |
+    | `scaffold-balanced` | the same, but the seed orders all groups of at most half a part | |
     | `k-fold` with `folds=5`, or `5-fold` | all folds but two | the fold after `fold`; number `fold` |
     | `48/32/20` (any percents) | 48 % of all items | 32 % and 20 % |
 
@@ -68,7 +77,8 @@ def split(
     if name not in KINDS or kind in FAMILIES:
         raise DataError(f"there is no split {kind!r}", remedy=f"For {data.name} use {_usable_kinds(data)}")
     _check_level(data, name, kind)
-    make, needs_fraction, default = KINDS[name]
+    kinds = GRAPH_KINDS if isinstance(data, PackedGraphs) and name in GRAPH_KINDS else KINDS
+    make, needs_fraction, default = kinds[name]
     fraction = default if fraction is None else fraction
     _check_options(name, kind, needs_fraction, fraction, mask, folds is not None or fold != 0)
     key = f"{data.name}/{kind}/{fraction}/{seed}"
@@ -162,31 +172,6 @@ def _per_class(data: Any, amount: int, shuffle: _Shuffle) -> Parts:
     return _divide(train, shuffle(np.concatenate(rest)))
 
 
-def _random(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
-    graphs = shuffle(np.arange(len(data)))
-    return _fill(graphs, _sizes(len(data), fraction))
-
-
-def _scaffold(data: Any, fraction: Fraction, shuffle: _Shuffle) -> Parts:
-    """Whole scaffold groups, largest first, equal sizes in random order, fill training, then validation, then test."""
-    scaffold = getattr(data, "scaffold", None)
-    if scaffold is None:
-        raise DataError(f"{data.name} has no scaffolds, which only molecules have", remedy=f"Use {_usable_kinds(data)}")
-    ids, counts = np.unique(scaffold.cpu().numpy(), return_counts=True)
-    order = shuffle(np.arange(len(ids)))
-    order = order[np.argsort(-counts[order], kind="stable")]
-    train, val, _ = _sizes(len(data), fraction)
-    part_of_group, filled = np.full(len(ids), 2), [0, 0]
-    for group in order:
-        for part, room in enumerate((train, val)):
-            if filled[part] + counts[group] <= room:
-                part_of_group[group] = part
-                filled[part] += counts[group]
-                break
-    part = part_of_group[np.searchsorted(ids, scaffold.cpu().numpy())]
-    return np.flatnonzero(part == 0), np.flatnonzero(part == 1), np.flatnonzero(part == 2)
-
-
 Maker = Callable[[Any, Any, _Shuffle], Parts]
 # how to make it, whether it takes a fraction, the default fraction
 KINDS: dict[str, tuple[Maker, bool, float | None]] = {
@@ -197,10 +182,12 @@ KINDS: dict[str, tuple[Maker, bool, float | None]] = {
     "per-class": (_per_class, False, None),
     "k-fold": (_k_fold, False, None),
     "shares": (_shares, False, None),
-    "random": (_random, True, 0.8),
-    "scaffold": (_scaffold, True, 0.8),
+    "random": (random_parts, True, 0.8),
+    "scaffold": (scaffold_parts, True, 0.8),
+    "scaffold-balanced": (balanced_scaffold_parts, True, 0.8),
 }
-OF_GRAPHS = ("random", "scaffold")
+GRAPH_KINDS: dict[str, tuple[Maker, bool, float | None]] = {"stratified": (stratified_parts, True, 0.8)}
+OF_GRAPHS = ("random", *SCAFFOLDS)
 OF_BOTH = ("k-fold", "shares")  # all others are of the nodes of one graph
 OF_CLASSES = ("stratified", "fraction-per-class", "per-class")
 
@@ -208,7 +195,7 @@ OF_CLASSES = ("stratified", "fraction-per-class", "per-class")
 def _check_level(data: Any, name: str, kind: str) -> None:
     """A set of graphs has no nodes to draw, and the length of one graph is not its number of nodes."""
     is_set = isinstance(data, PackedGraphs)
-    if name in OF_BOTH:
+    if name in OF_BOTH or (is_set and name in GRAPH_KINDS):
         return
     if is_set and name not in OF_GRAPHS:
         problem = f"the split {kind!r} is for the nodes of one graph, but {data.name} is a set of graphs"
@@ -222,7 +209,7 @@ def _check_level(data: Any, name: str, kind: str) -> None:
 def _usable_kinds(data: Any) -> str:
     """The kinds that this data can be split by, for messages."""
     if isinstance(data, PackedGraphs):
-        kinds = ["`random`"] + ["`scaffold`"] * ("scaffold" in data.about)
+        kinds = ["`random`"] + [f"`{kind}`" for kind in SCAFFOLDS if "scaffold" in data.about]
     else:
         kinds = ["`public`"] * _has_public_split(data) + ["`uniform`"]
         if _has_classes(data):
@@ -267,17 +254,6 @@ def _divide(train: np.ndarray, rest: np.ndarray) -> Parts:
     return train, rest[:val], rest[val : val + test]
 
 
-def _sizes(total: int, fraction: Fraction) -> tuple[int, int, int]:
-    train = math.floor(fraction * total)
-    val = (total - train) // 2
-    return train, val, total - train - val
-
-
-def _fill(items: np.ndarray, sizes: tuple[int, int, int]) -> Parts:
-    train, val, _ = sizes
-    return items[:train], items[train : train + val], items[train + val :]
-
-
 def _check(parts: Parts, data: Any, name: str, kind: str) -> None:
     for part, chosen in zip(PARTS, parts, strict=True):
         if len(chosen) == 0:
@@ -294,13 +270,13 @@ def _remedy(data: Any, name: str, kind: str, empty_part: str) -> str:
     if available < least:
         items = "graphs" if isinstance(data, PackedGraphs) else "nodes with a label"
         return f"It needs at least {least} {items}, and there are {available}"
-    if name == "scaffold":
+    if name in SCAFFOLDS:
         return "Use the split `random`: too many molecules share one scaffold"
     if name == "per-class":
         return f"Use a smaller number than {kind.removesuffix('-per-class')}"
     if name in OF_BOTH:
         return "Use fewer folds" if name == "k-fold" else f"Use a larger share for {empty_part}"
-    if name == "stratified":
+    if name == "stratified" and not isinstance(data, PackedGraphs):
         return "Use a smaller fraction, or the split `fraction-per-class`"
     return f"Use a {'larger' if empty_part == 'train' else 'smaller'} fraction"
 
@@ -311,6 +287,6 @@ def _items(data: Any) -> np.ndarray:
 
 def _least(data: Any, name: str) -> int:
     """How few items can be split: one to train on (of every class), and as many as `_sizes` or `_divide` need."""
-    if name in OF_GRAPHS + OF_BOTH:
+    if name in OF_GRAPHS + OF_BOTH or isinstance(data, PackedGraphs):
         return 3
     return 3 + (len(_by_class(data)) if name in OF_CLASSES else 1)
