@@ -66,6 +66,17 @@ def csr_product(device: str, backend: str) -> Iterator[Case]:
         yield Case((dense.to(device).to_sparse_csr(), random(30, channels, seed=2, dtype=dtype, device=device)))
 
 
+def rows_product(device: str, backend: str) -> Iterator[Case]:
+    """With values and without, of one type of indices and of two."""
+    for dtype, channels in ((torch.float32, 5), (torch.float64, 130), (torch.float32, 1)):
+        matrix = (random(40, 30, dtype=dtype) * (random(40, 30, seed=1) > 0.8)).to_sparse_csr().to(device)
+        signal = random(30, channels, seed=2, dtype=dtype, device=device)
+        for pointer, column in ((torch.int64, torch.int32), (torch.int32, torch.int32), (torch.int64, torch.int64)):
+            indices = matrix.crow_indices().to(pointer), matrix.col_indices().to(column)
+            yield Case((*indices, matrix.values(), signal))
+            yield Case((*indices, None, signal.squeeze(1)))
+
+
 def segment_sum(device: str, backend: str) -> Iterator[Case]:
     per_node = trained(500, 3, device=device, dtype=torch.float64)
     segment = torch.randint(4, (500,), generator=generator(1)).sort().values.to(device)

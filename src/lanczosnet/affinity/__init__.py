@@ -7,6 +7,7 @@ from lanczosnet.affinity.kernel import GraphKernel, kernel_adjacency
 from lanczosnet.affinity.normalization import alpha_normalized, laplacian, normalized, random_walk
 from lanczosnet.affinity.operator import DenseOperator, Operator
 from lanczosnet.affinity.padding import Padding, dense_blocks, padding_of
+from lanczosnet.affinity.pattern_operator import PatternOperator
 from lanczosnet.affinity.sparse_operator import SparseOperator
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "GraphKernel",
     "Operator",
     "Padding",
+    "PatternOperator",
     "RealForm",
     "SparseOperator",
     "adjacency",

@@ -11,6 +11,7 @@ from lanczosnet.affinity.coalesce import coalesced, with_transpose
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
+from lanczosnet.backends import conditions
 
 
 def adjacency(
@@ -180,6 +181,8 @@ def _sparse_adjacency(
         )
     if num_nodes is None:
         num_nodes = len(batch) if batch is not None else int(edge_index.max()) + 1 if edge_index.numel() else 0
+    is_plain = edge_weight is None and batch is None and not directed
+    drops_values = is_plain and conditions.drops_values(edge_index.shape[1] + num_nodes)
     if edge_weight is None:
         edge_weight = torch.ones((), dtype=dtype, device=edge_index.device).expand(edge_index.shape[1])
     edge_weight = edge_weight if dtype is None else edge_weight.to(dtype)
@@ -189,8 +192,8 @@ def _sparse_adjacency(
         check_edges(edge_index, edge_weight, num_nodes)
         if batch is not None and num_graphs is not None:
             check_batch(batch, edge_index, num_nodes, num_graphs)
-    graphs = {"batch": batch, "num_graphs": num_graphs}
-    operator = coalesced(edge_index, edge_weight, num_nodes, symmetric=not directed, **graphs)  # type: ignore[arg-type]
+    graphs: Any = {"batch": batch, "num_graphs": num_graphs, "drops_values": drops_values}
+    operator = coalesced(edge_index, edge_weight, num_nodes, symmetric=not directed, **graphs)
     if validate and not directed:
         _check_symmetric_rows(operator)
     return operator
@@ -241,8 +244,8 @@ def _check_finite(values: Tensor) -> None:
 
 
 def _check_symmetric_rows(operator: SparseOperator) -> None:
-    values = operator.values.detach()
-    largest = largest_magnitude(values)
+    values = operator.values.detach() if operator.has_values else None
+    largest = None if values is None else largest_magnitude(values)
     for here, there, entries, transposed in with_transpose(operator):
         if not torch.equal(here, there):
             source, target = _first_difference(here, there, operator.num_nodes)
@@ -250,7 +253,8 @@ def _check_symmetric_rows(operator: SparseOperator) -> None:
                 f"the graph is not symmetric: of nodes {source} and {target} only one points to the other. "
                 "Make it undirected, for example with torch_geometric.utils.to_undirected"
             )
-        _check_symmetric(values[entries], values[transposed], largest)
+        if values is not None and largest is not None:
+            _check_symmetric(values[entries], values[transposed], largest)
 
 
 def _first_difference(here: Tensor, there: Tensor, num_nodes: int) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.pattern_operator import PatternOperator
 from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 from lanczosnet.backends.segments import row_pointers
 
@@ -21,9 +22,10 @@ class Rows(NamedTuple):
     """Some rows of the result."""
 
     column: Tensor  # [entry]
-    values: Tensor  # [entry]
+    values: Tensor | None  # [entry]; None where all are one but those of the diagonal
     length: Tensor  # entries of every row
     diagonal: Tensor  # place of every row's diagonal entry
+    loops: Tensor  # its value
 
 
 def coalesced(
@@ -34,25 +36,30 @@ def coalesced(
     batch: Tensor | None = None,
     num_graphs: int | None = None,
     symmetric: bool = True,
+    drops_values: bool = False,
 ) -> SparseOperator:
-    """The CSR matrix of these edges."""
+    """The CSR matrix of these edges; without values, where `drops_values` says so and no two edges are added up."""
     source, target = edge_index
     ranges = row_ranges(_entries_of_rows(source, num_nodes))
     pieces = [
-        _rows(_taken(source, place), _taken(target, place), _taken(edge_weight, place), rows, num_nodes)
+        _rows(_taken(source, place), _taken(target, place), _taken(edge_weight, place), rows, num_nodes, drops_values)
         for rows, place in by_range(source, ranges)
     ]
-    column, values, length, diagonal = ([*parts] for parts in zip(*pieces, strict=True))
+    column, values, length, diagonal, loops = ([*parts] for parts in zip(*pieces, strict=True))
     del pieces  # so that `_joined` frees the parts of what it has put together
-    begin = itertools.accumulate((len(part) for part in column), initial=0)
-    diagonal = [place + first for place, first in zip(diagonal, begin, strict=False)]
     pointer = row_pointers(_joined(length))
-    chosen = index_type(max(int(pointer[-1]), num_nodes))
+    pointer = pointer.to(index_type(int(pointer[-1])))
+    has_values = any(part is not None for part in values)
+    values = [_filled(*parts) for parts in zip(column, values, diagonal, loops, strict=True)] if has_values else []
+    begin = itertools.accumulate((len(part) for part in column), initial=0)
+    position = _joined([place + first for place, first in zip(diagonal, begin, strict=False)])
+    if not has_values:
+        return PatternOperator.with_loops(pointer, _joined(column), position, _joined(loops))
     return SparseOperator(
-        pointer.to(chosen),
-        _joined(column).to(chosen),
+        pointer,
+        _joined(column),
         _joined(values),
-        diagonal_position=_joined(diagonal),
+        diagonal_position=position,
         segment=None if batch is None else batch.long(),
         num_segments=num_graphs,
         symmetric=symmetric,
@@ -93,7 +100,9 @@ def _taken(values: Tensor, place: Tensor | None) -> Tensor:
     return values if place is None else values.index_select(0, place)
 
 
-def _rows(source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int], num_nodes: int) -> Rows:
+def _rows(
+    source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int], num_nodes: int, drops_values: bool
+) -> Rows:
     """Of the edges that begin there."""
     first, end = rows
     nodes, num_edges = torch.arange(first, end, device=source.device), len(source)
@@ -109,7 +118,15 @@ def _rows(source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int],
     diagonal = position[num_edges:].clone()
     del position
     count = torch.bincount(key // max(num_nodes, 1), minlength=end - first)
-    return Rows((key % max(num_nodes, 1)).to(index_type(num_nodes)), values, count, diagonal)
+    loops = values[diagonal]
+    are_ones = drops_values and bool((values.index_fill(0, diagonal, 1) == 1).all())
+    column = (key % max(num_nodes, 1)).to(index_type(num_nodes))
+    return Rows(column, None if are_ones else values, count, diagonal, loops)
+
+
+def _filled(column: Tensor, values: Tensor | None, diagonal: Tensor, loops: Tensor) -> Tensor:
+    """The values, also where they were left out."""
+    return loops.new_ones(len(column)).index_copy(0, diagonal, loops) if values is None else values
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

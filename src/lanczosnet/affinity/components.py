@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from lanczosnet.affinity.sparse_operator import SparseOperator
+from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 from lanczosnet.backends.segments import row_pointers
 
 ROWS_AT_A_TIME = 2**24  # whose entries are held at once
@@ -39,17 +39,12 @@ def subgraph(operator: SparseOperator, node: Tensor) -> SparseOperator:
     place = torch.full((operator.num_nodes,), -1, device=operator.device, dtype=operator.column.dtype)
     place[node] = torch.arange(len(node), device=operator.device, dtype=place.dtype)
     row, entry = row_entries(operator, node)
-    row, column, values = place[row], place[operator.column[entry]], operator.values[entry]
+    row, column = place[row], place[operator.column[entry]]
     is_inside = column >= 0
     if not bool(is_inside.all()):  # a stored zero may lead elsewhere
-        row, column, values = row[is_inside], column[is_inside], values[is_inside]
-    return SparseOperator(
-        row_pointers(torch.bincount(row, minlength=len(node))).to(operator.row_pointer.dtype),
-        column,
-        values,
-        diagonal_position=(row == column).nonzero().squeeze(1),
-        symmetric=operator.symmetric,
-    )
+        row, column, entry = row[is_inside], column[is_inside], entry[is_inside]
+    pointer = row_pointers(torch.bincount(row, minlength=len(node))).to(index_type(len(column)))
+    return operator.on_part(node, entry, pointer, column, (row == column).nonzero().squeeze(1))
 
 
 def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,7 +52,7 @@ def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]
     first = operator.row_pointer.index_select(0, rows)
     count = operator.row_pointer.index_select(0, rows + 1) - first
     total = int(count.sum())
-    if total == len(operator.values):  # all rows
+    if total == len(operator.column):  # all rows
         return operator.row, torch.arange(total, device=rows.device)
     offset = (first - (count.cumsum(0) - count)).repeat_interleave(count, output_size=total)
     row = rows.to(operator.column.dtype).repeat_interleave(count, output_size=total)
@@ -67,7 +62,8 @@ def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]
 def _joined(least: Tensor, operator: SparseOperator, row: Tensor, entry: Tensor) -> Tensor:
     """`least` once these entries join their row and column."""
     # A stored zero is no edge.
-    column = torch.where(operator.values.detach()[entry] != 0, operator.column[entry], row.to(operator.column.dtype))
+    is_edge = operator.values_at(row, entry).detach() != 0
+    column = torch.where(is_edge, operator.column[entry], row.to(operator.column.dtype))
     left, right = least.index_select(0, row), least.index_select(0, column)
     while True:
         is_apart = left != right

@@ -1,5 +1,6 @@
 """Products with sparse matrices."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from lanczosnet.backends import operation
 from lanczosnet.backends.segments import row_pointers
 
 HALVES = (torch.float16, torch.bfloat16)
+ENTRIES_AT_A_TIME = 2**21  # of a range of rows
 
 
 @operation
@@ -21,6 +23,62 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     if matrix.dtype in HALVES and signal.dtype == matrix.dtype:
         return (matrix.float() @ signal.float()).to(signal.dtype)
     return matrix @ signal
+
+
+@operation
+def rows_product(row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor) -> Tensor:
+    """A matrix by rows times `[column]` or `[column, channel]`: every entry is one where there are no values.
+
+    Row pointers and columns may be of two types, which PyTorch's CSR tensors do not admit.
+    """
+    if signal.dtype in HALVES:
+        return rows_product(row_pointer, column, values if values is None else values.float(), signal.float()).to(
+            signal.dtype
+        )
+    found = signal.new_empty(len(row_pointer) - 1, *signal.shape[1:])
+    ones = None
+    for rows, entries, pointer in ranges_of_rows(row_pointer):
+        if values is None and signal.dim() == 2 and signal.shape[1] > 1:
+            found[rows] = sums_of_rows(pointer, column[entries], signal)
+            continue
+        count = entries.stop - entries.start
+        if values is None and (ones is None or len(ones) < count):
+            ones = signal.new_ones(count)
+        weights = ones[:count] if values is None else values[entries]  # type: ignore[index]
+        found[rows] = _csr(pointer, column[entries], weights, len(signal)) @ signal
+    return found
+
+
+def sampled_rows(row_pointer: Tensor, column: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """left right^T at the entries of a matrix by rows, `[row, channel]` and `[column, channel]`."""
+    parts = [left.new_empty(0)]
+    for rows, entries, pointer in ranges_of_rows(row_pointer):
+        pattern = _csr(pointer, column[entries], left.new_zeros(entries.stop - entries.start), len(right))
+        # beta = 0: only the pattern of the first argument is used.
+        parts.append(torch.sparse.sampled_addmm(pattern, left[rows].contiguous(), right.mT, beta=0.0).values())
+    return torch.cat(parts)
+
+
+def ranges_of_rows(row_pointer: Tensor, at_a_time: int | None = None) -> Iterator[tuple[slice, slice, Tensor]]:
+    """Rows with about equally many entries, their entries, and their pointers, which begin at zero."""
+    num_rows = len(row_pointer) - 1
+    total, step = int(row_pointer[-1]), at_a_time or ENTRIES_AT_A_TIME
+    wanted = torch.arange(step, max(total, step), step, device=row_pointer.device).to(row_pointer.dtype)
+    bounds = sorted({0, *torch.searchsorted(row_pointer[:-1].contiguous(), wanted).tolist(), num_rows})
+    ends = row_pointer[bounds].tolist()
+    for first, end, begin, stop in zip(bounds, bounds[1:], ends, ends[1:], strict=False):
+        yield slice(first, end), slice(begin, stop), row_pointer[first : end + 1] - begin
+
+
+def sums_of_rows(pointer: Tensor, column: Tensor, signal: Tensor) -> Tensor:
+    """The product with ones, faster than by a CSR matrix where there are several channels."""
+    options = {"mode": "sum", "include_last_offset": True}
+    return torch.nn.functional.embedding_bag(column, signal, pointer.to(column.dtype), **options)  # type: ignore[arg-type]
+
+
+def _csr(pointer: Tensor, column: Tensor, values: Tensor, num_columns: int) -> Tensor:
+    shape = len(pointer) - 1, num_columns
+    return torch.sparse_csr_tensor(pointer.to(column.dtype), column, values, shape, check_invariants=False)
 
 
 def entry_product(row: Tensor, column: Tensor, entries: Tensor, num_rows: int, signal: Tensor) -> Tensor:

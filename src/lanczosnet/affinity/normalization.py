@@ -19,7 +19,7 @@ def normalized(adjacency: OperatorT, *, self_loops: bool = True, validate: bool 
     if self_loops:
         adjacency = adjacency.plus_diagonal(torch.ones_like(adjacency.degree()))
     degree = _degree(adjacency, validate)
-    if validate and bool((adjacency.values < 0).any()):
+    if validate and adjacency.has_values and bool((adjacency.values < 0).any()):
         raise ValueError(
             f"the weight {float(adjacency.values.min()):.4g} is negative: S would have eigenvalues beyond 1, whose "
             "powers grow without bound. Use non-negative weights, for example their absolute values"

@@ -18,6 +18,7 @@ class Operator(ABC):
 
     symmetric: bool
     values: Tensor  # the stored entries: what gradients flow into
+    has_values = True  # or makes them anew whenever they are asked for: see `PatternOperator`
 
     # Which graph (or component) a node belongs to, [node]; None where the whole operator is one graph or a dense batch.
     segment: Tensor | None = None
@@ -28,6 +29,14 @@ class Operator(ABC):
     mask: Tensor | None = None
     # Whether it stands for a Hermitian matrix: see `RealForm`.
     is_real_form = False
+
+    def new_zeros(self, *shape: int) -> Tensor:
+        """Of the type and on the device of the entries."""
+        return torch.zeros(shape, dtype=self.dtype, device=self.device)
+
+    def detach(self) -> Self:
+        """The same matrix, which no gradient reaches."""
+        return self.with_values(self.values.detach())
 
     @property
     @abstractmethod

@@ -44,7 +44,7 @@ class ShardedOperator(Operator):
         """The values inside, then outside."""
         self.pattern, self.values = pattern, values
         self.processes = pattern.halo.processes
-        inside, outside = values.detach().split([len(pattern.inside.values), len(pattern.column)])
+        inside, outside = values.detach().split([len(pattern.inside.column), len(pattern.column)])
         size = len(pattern.row_pointer) - 1
         self._inside = pattern.inside.with_values(inside)
         self._outside = torch.sparse_csr_tensor(

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from lanczosnet.affinity.csr_product import HALVES, csr_product, entry_product
+from lanczosnet.affinity.csr_product import HALVES, csr_product, entry_product, rows_product, sampled_rows
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.segments import row_pointers
@@ -33,6 +33,8 @@ class SparseOperator(Operator):
     Gradients reach the entries through one sampled product, so nothing of size node x node is ever allocated. Where
     entries differ in the two directions of an edge, and the pattern does not, `transposition` `[entry]` says where the
     entry (j, i) of every (i, j) is: the transpose is then at hand.
+
+    Columns are int32 up to 2^31 nodes, and row pointers up to 2^31 entries.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class SparseOperator(Operator):
         self.segment = segment
         self.num_segments = num_segments
         self.symmetric = symmetric
-        size = (len(row_pointer) - 1,) * 2
-        self._csr = torch.sparse_csr_tensor(row_pointer, column, values.detach(), size, check_invariants=False)
+        self._csr: Tensor | None = None  # which has one type of indices
+        if row_pointer.dtype == column.dtype:
+            parts = row_pointer, column, values.detach()
+            self._csr = torch.sparse_csr_tensor(*parts, self.shape, check_invariants=False)
 
     @property
     def shape(self) -> torch.Size:
-        return self._csr.shape
+        return torch.Size((len(self.row_pointer) - 1,) * 2)
 
     @property
     def row(self) -> Tensor:
@@ -83,8 +87,20 @@ class SparseOperator(Operator):
             transposition=None if self.transposition is None else self.transposition.to(device),
         )
 
+    def values_at(self, row: Tensor, entry: Tensor) -> Tensor:
+        """Those of some stored entries, whose rows are known."""
+        return self.values[entry]
+
+    def on_part(
+        self, node: Tensor, entry: Tensor, row_pointer: Tensor, column: Tensor, diagonal_position: Tensor
+    ) -> "SparseOperator":
+        """The operator on some nodes, of which all is known but the values."""
+        return SparseOperator(
+            row_pointer, column, self.values[entry], diagonal_position=diagonal_position, symmetric=self.symmetric
+        )
+
     def dense(self) -> Tensor:
-        matrix = self.values.new_zeros(self.shape)
+        matrix = self.new_zeros(*self.shape)
         return matrix.index_put((self.row.long(), self.column.long()), self.values)
 
     def with_values(self, values: Tensor, *, symmetric: bool | None = None) -> Self:
@@ -147,6 +163,8 @@ class SparseOperator(Operator):
             return torch.zeros_like(self.values)
         if self.values.dtype in HALVES:
             return self.to(torch.float32).sampled_product(left.float(), right.float()).to(self.values.dtype)
+        if self._csr is None:
+            return sampled_rows(self.row_pointer, self.column, left, right)
         # beta = 0: only the pattern of the first argument is used.
         return torch.sparse.sampled_addmm(self._csr, left.contiguous(), right.mT, beta=0.0).values()
 
@@ -174,6 +192,8 @@ class SparseOperator(Operator):
             return signal.clone()
         if torch.compiler.is_exporting():
             return entry_product(self.row, self.column, self.values, self.num_nodes, signal)
+        if self._csr is None:
+            return rows_product(self.row_pointer, self.column, self.values.detach(), signal)
         return csr_product(self._csr, signal)
 
 

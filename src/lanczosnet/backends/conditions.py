@@ -18,6 +18,7 @@ ONE_HOT_NUMBERS = 2**22  # rows of a table times lookups
 READOUT_NUMBERS = 2**12  # nodes of a block times outputs
 MANY_COLUMNS = 128  # from which on sparse products of features pay off
 FEW_ENTRIES = 0.05  # and up to this share of non-zeros
+ENTRIES_WITHOUT_VALUES = 2**23  # more than any graph of the tables has, whose results keep their bits
 LOSS_NUMBERS = 2**16  # of a batch: one program goes through all of them
 
 
@@ -132,6 +133,11 @@ def at_most_four_axes(table: Tensor, *arguments: Any) -> bool:
 
 def few_losses(output: Tensor, y: Tensor, *arguments: Any) -> bool:
     return output.dtype == y.dtype == torch.float32 and 0 < output.numel() <= LOSS_NUMBERS
+
+
+def drops_values(num_entries: int) -> bool:
+    """Whether an unweighted graph stores no values: half of its memory, and products with other rounding."""
+    return num_entries >= ENTRIES_WITHOUT_VALUES
 
 
 def mostly_zero(features: Tensor) -> bool:

@@ -49,11 +49,17 @@ def sum_of_pieces(per_node: Tensor, segment: Tensor, num_segments: int, num_piec
 def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     """`affinity.csr_product.csr_product` without Triton, by way of every entry's product."""
     check_product(matrix, signal)
+    return rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), signal)
+
+
+def rows_product(row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor) -> Tensor:
+    """`affinity.csr_product.rows_product`, likewise."""
     table = signal if signal.dim() == 2 else signal.unsqueeze(-1)
     total = torch.promote_types(table.dtype, torch.float32)  # half precision is added up in single
-    parts = matrix.values().to(total).unsqueeze(-1) * table.index_select(0, matrix.col_indices())
-    found = torch.segment_reduce(parts, "sum", offsets=matrix.crow_indices().long(), initial=0).to(table.dtype)
-    return found.view(matrix.shape[0], *signal.shape[1:])
+    parts = table.index_select(0, column).to(total)
+    parts = parts if values is None else values.to(total).unsqueeze(-1) * parts
+    found = torch.segment_reduce(parts, "sum", offsets=row_pointer.long(), initial=0).to(table.dtype)
+    return found.view(len(row_pointer) - 1, *signal.shape[1:])
 
 
 def check_product(matrix: Tensor, signal: Tensor) -> None:

@@ -69,6 +69,10 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
         _triton("csr_product:csr_product", conditions.deterministic, "deterministic algorithms"),
         _torch("segment-reduce", "determinism:csr_product", conditions.deterministic, "deterministic algorithms"),
     ),
+    "rows_product": (
+        _triton("csr_product:rows_product", conditions.always, "always"),
+        _torch("segment-reduce", "determinism:rows_product", conditions.deterministic, "deterministic algorithms"),
+    ),
     "segment_sum": (_torch("pieces", "determinism:segment_sum", conditions.deterministic, "deterministic algorithms"),),
     "project": (
         _torch("float64-sums", "float64_sums:project", conditions.long_float32_sum, "long float32 sums", "cpu"),

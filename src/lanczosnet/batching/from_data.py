@@ -176,8 +176,9 @@ def _are_components(first_node: Tensor, A: SparseOperator) -> bool:
     num_nodes = A.num_nodes
     if len(first_node) != num_nodes or (num_nodes and int(first_node.max()) >= num_nodes):
         return False
-    is_edge = A.values.detach() != 0
-    leads_out = (first_node[A.row.long()] != first_node[A.column.long()]) & is_edge
+    leads_out = first_node[A.row.long()] != first_node[A.column.long()]
+    if A.has_values:  # a stored zero is no edge
+        leads_out &= A.values.detach() != 0
     return torch.equal(first_node[first_node], first_node) and not bool(leads_out.any())
 
 

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from lanczosnet.affinity.halo import Halo
 from lanczosnet.affinity.sharded_components import sharded_components
 from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern, process_of
+from lanczosnet.affinity.sparse_operator import index_type
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
 from lanczosnet.backends.processes import Processes
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
@@ -141,7 +142,7 @@ def _operator(
         _pointers(rows.row[inside], len(nodes)), place[inside], None if weight is None else weight[inside], dtype
     )
     elsewhere = torch.ones(len(outside), dtype=dtype) if weight is None else weight[outside].to(dtype)
-    kind = own.column.dtype
+    kind = index_type(max(len(column), len(needed)))
     pointer = _pointers(rows.row[outside], len(nodes))
     pattern = ShardPattern(own, pointer.to(kind), column.to(kind), halo, num_nodes)
     return ShardedOperator(pattern, torch.cat([own.values, elsewhere]))

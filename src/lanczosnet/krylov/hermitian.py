@@ -41,7 +41,7 @@ def hermitian_ritz_pairs(
         start = _start(operator, ~is_small[segment])
         check_start(start, segment, ~is_small)
         if bool(is_small.all()):
-            zeros = operator.values.new_zeros
+            zeros = operator.new_zeros
             found = RitzPairs(zeros(count, 2 * num_pairs), zeros(len(start), 2 * num_pairs), size, segment)
         else:
             found = _completed(leading(_of_lanczos(operator, start, steps, segment, count), num_pairs), num_pairs)

@@ -96,7 +96,7 @@ class FoundPairs:
     """Ritz pairs of all components, zero until they are written."""
 
     def __init__(self, operator: SparseOperator, segment: Tensor, size: Tensor, num_pairs: int) -> None:
-        self.values = operator.values.new_zeros(len(size), num_pairs)
+        self.values = operator.new_zeros(len(size), num_pairs)
         self.vectors: Tensor | None = None  # [step, node]
         self.rank = torch.zeros_like(size)
         self.segment = segment

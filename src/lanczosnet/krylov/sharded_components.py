@@ -33,7 +33,7 @@ def sharded_ritz_pairs(
     """
     segment, count = components
     steps = num_pairs if search_steps is None else search_steps
-    values = operator.values.new_zeros(count, num_pairs)
+    values = operator.new_zeros(count, num_pairs)
     found = RitzPairs(values, values.new_zeros(operator.num_nodes, num_pairs), segment.new_zeros(count), segment)
     with torch.no_grad(), in_full_precision(operator, None):
         size = operator.processes.total(torch.bincount(segment, minlength=count)[:num_shared])

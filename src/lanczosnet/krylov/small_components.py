@@ -18,7 +18,7 @@ def small_ritz_pairs(
     is_exact = torch.stack(groups).any(0)
     size = torch.bincount(segment, minlength=len(is_exact))
     if bool(is_exact.all()):
-        zeros = operator.values.new_zeros
+        zeros = operator.new_zeros
         others = RitzPairs(zeros(len(size), num_pairs), zeros(len(start), num_pairs), size)
     else:  # a zero start vector leaves the exact components out of the iteration
         others = leading(ritz(lanczos(operator, start * ~is_exact[segment], search_steps, segment=segment)), num_pairs)

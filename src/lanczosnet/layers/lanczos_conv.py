@@ -176,7 +176,7 @@ def fixed_ritz_pairs(S: SparseOperator, num_steps: int, **options: Any) -> RitzP
     `options` are those of `component_ritz_pairs`.
     """
     working_dtype = torch.promote_types(S.dtype, torch.float32)
-    fixed = S.with_values(S.values.detach().to(working_dtype))
+    fixed = S.detach().to(working_dtype)
     return _converted(component_ritz_pairs(fixed, num_steps, **options), S.dtype)
 
 

@@ -156,7 +156,7 @@ class LanczosNet(LanczosNetwork):
     def _complex_pairs(self, inputs: SparseBatch, S: RealForm, validate: bool) -> RitzPairs:
         if inputs.ritz is None:
             bounds = {"exact_up_to": self.exact_up_to, "search_steps": self.search_steps}
-            fixed: Any = S.with_values(S.values.detach())
+            fixed: Any = S.detach()
             return hermitian_ritz_pairs(fixed, self.num_steps, (inputs.component, inputs.num_components), **bounds)
         values, vectors = inputs.ritz
         of_both = replace(inputs, component=torch.cat([inputs.component] * 2), ritz=(values, folded(vectors)))
