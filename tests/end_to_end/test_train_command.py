@@ -80,6 +80,21 @@ def test_training_counts_repeated_molecules_and_unknown_categories(tmp_path):
     assert "1 atom of an unknown element" in told
 
 
+def test_a_graph_is_trained_in_another_order_and_everything_else_keeps_its_own(tmp_path):
+    arguments = ("train", "karate", *TINY, "--split", "40/30/30", "--json")
+    ordered = ("--node-order", "rcm", "--save-config", tmp_path / "run.toml", "--out", tmp_path / "rcm")
+    trained = json.loads(invoke(*arguments, *ordered).stdout)
+    assert 'node_order = "rcm"' in (tmp_path / "run.toml").read_text()
+    assert json.loads((tmp_path / "rcm" / "config.json").read_text())["training"]["node_order"] == "rcm"
+    evaluated = json.loads(invoke("evaluate", tmp_path / "rcm", "--json").stdout)
+    assert evaluated["accuracy"] == pytest.approx(trained["test"]["accuracy"])
+    weights = (tmp_path / "rcm" / "model.safetensors").read_bytes()
+    invoke(*arguments, "--out", tmp_path / "given")
+    assert (tmp_path / "given" / "model.safetensors").read_bytes() != weights
+    wrong = invoke(*arguments, "--node-order", "random", "--out", tmp_path / "wrong", expect=1)
+    assert "there is no node order 'random': choose rcm, degree, metis" in str(wrong.exception)
+
+
 def test_one_command_trains_on_every_fold(tmp_path):
     arguments = ("train", "karate", *TINY, "--folds", "3", "--out", tmp_path, "--json")
     found = json.loads(invoke(*arguments).stdout)

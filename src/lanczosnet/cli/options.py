@@ -51,6 +51,7 @@ OPTION_OF = {
     "pass descriptors={...}": "give a table that has them",
     "resume=True": "--resume",
     "features=none": "--features none",
+    "leave node_order out": "leave --node-order out",
     "seeds=10": "--seeds 10",
     "name it with split_column": "name it with --data-set split_column=NAME",
     "overwrite=True": "--overwrite",

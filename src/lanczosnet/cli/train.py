@@ -82,6 +82,10 @@ def train(
     features: Annotated[
         str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
     ] = "auto",
+    node_order: Annotated[
+        str | None,
+        typer.Option(help="Train with nodes renumbered: rcm, degree or metis (docs/large.md)."),
+    ] = None,
     device: Device = "auto",
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
@@ -142,6 +146,7 @@ def train(
         seed=seed,
         number=division.first,
         features=features,
+        node_order=node_order,
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)

@@ -192,6 +192,7 @@ class TrainingRecord(Record, frozen=True, kw_only=True):
     settings: dict[str, bool | int | float | str | None]
     seed: int
     found_steps: FoundStepsRecord | None = None
+    node_order: Name | None = None
     precision: Name | None = None  # None in models of earlier versions, as determinism
     deterministic: bool | None = None
 

@@ -43,6 +43,7 @@ class RunConfig(Record, frozen=True, kw_only=True):
     fold: Count | None = None
     repeat: Positive | None = None
     features: Name | None = None
+    node_order: Name | None = None
     device: Name | None = None
     precision: Name | None = None
     non_deterministic: bool | None = None

@@ -18,6 +18,7 @@ from lanczosnet.files import only_writer
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.graphs.catalogue import is_known
 from lanczosnet.graphs.features import AUTO, FeatureScaling, feature_scaling
+from lanczosnet.graphs.node_order import check_node_order, node_order, renumbered, renumbered_split
 from lanczosnet.graphs.splits.duplicates import duplicates_noted
 from lanczosnet.training.architecture import Architecture, architecture_for, kind_of, option_names
 from lanczosnet.training.checkpoint import CheckpointFile
@@ -54,6 +55,7 @@ class JobSpec:
     seed: int = 0
     number: int | None = None  # of the public split where there are several, or of the fold
     features: str = "auto"  # row, standardise or none: see `lanczosnet.graphs.features`
+    node_order: str | None = None  # that a network is trained in: see `lanczosnet.graphs.node_order`
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Job:
             "recipe": self.recipe.settings(),
             "seed": self.spec.seed,
             **({"scaling": self.scaling.record()} if self.scaling else {}),
+            **({"node_order": self.spec.node_order} if self.spec.node_order else {}),
         }
 
     @property
@@ -169,6 +172,7 @@ class Job:
                 "seed": spec.seed,
                 **numerics_of(fabric),
                 **({"found_steps": self.found_steps.record()} if self.found_steps else {}),
+                **({"node_order": spec.node_order} if spec.node_order else {}),
             },
             "result": asdict(result),
         }
@@ -187,6 +191,7 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
         raise TrainingError(
             f"no validation item of {data.name} has a target, so no epoch can be chosen: use another split or more data"
         )
+    _check_node_order(spec.node_order, data)
     scaling = feature_scaling(data, spec.features, parts.train)
     data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
@@ -258,8 +263,26 @@ def run_jobs(
                 files[place].close()
                 jobs[place].finish(trials[place].model, outcome.fitted, fabric)
 
-        first = jobs[0]
-        return fit_concurrent(trials, first.data, first.recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+        data, ordered = _in_node_order(jobs[0], trials, fabric)
+        return fit_concurrent(ordered, data, jobs[0].recipe, fabric=fabric, on_epoch=after_epoch, on_end=at_end)
+
+
+def _in_node_order(job: Job, trials: list[Trial], fabric: "Fabric | None") -> tuple[Data | PackedGraphs, list[Trial]]:
+    """The data and splits that are trained on. Nothing that leaves the training depends on the numbers of nodes."""
+    if job.spec.node_order is None or isinstance(job.data, PackedGraphs):
+        return job.data, trials
+    if fabric is not None and fabric.world_size > 1:
+        raise TrainingError("a graph of several processes keeps its order: leave node_order out")
+    nodes = node_order(job.data, job.spec.node_order)
+    return renumbered(job.data, nodes), [replace(each, split=renumbered_split(each.split, nodes)) for each in trials]
+
+
+def _check_node_order(order: str | None, data: Data | PackedGraphs) -> None:
+    if order is None:
+        return
+    if isinstance(data, PackedGraphs):
+        raise TrainingError("node_order renumbers the nodes of one graph, but the data are many: leave it out")
+    check_node_order(order)
 
 
 def _at(place: int, on_epoch: Callable[[int, EpochReport], None]) -> Callable[[int, EpochReport], None]:
