@@ -7,6 +7,7 @@ from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 from lanczosnet.backends.segments import row_pointers
 
 ROWS_AT_A_TIME = 2**24  # whose entries are held at once
+MOST_RUNS = 64
 
 
 def connected_components(operator: SparseOperator) -> tuple[Tensor, int]:
@@ -38,32 +39,69 @@ def subgraph(operator: SparseOperator, node: Tensor) -> SparseOperator:
     """The operator on some nodes, in rising order, without the entries that leave them."""
     place = torch.full((operator.num_nodes,), -1, device=operator.device, dtype=operator.column.dtype)
     place[node] = torch.arange(len(node), device=operator.device, dtype=place.dtype)
-    row, entry = row_entries(operator, node)
-    row, column = place[row], place[operator.column[entry]]
-    is_inside = column >= 0
-    if not bool(is_inside.all()):  # a stored zero may lead elsewhere
-        row, column, entry = row[is_inside], column[is_inside], entry[is_inside]
-    pointer = row_pointers(torch.bincount(row, minlength=len(node))).to(index_type(len(column)))
-    return operator.on_part(node, entry, pointer, column, (row == column).nonzero().squeeze(1))
+    first, count = _first_and_count(operator, node)
+    runs, pointer = _runs(operator, node), row_pointers(count)
+    entries = _positions(first, count) if runs is None else runs
+    column = place.index_select(0, _taken(operator.column, entries))
+    diagonal = operator.diagonal_position.index_select(0, node) - first + pointer[:-1]
+    if len(column) and int(column.min()) < 0:  # a stored zero may lead elsewhere
+        is_inside = column >= 0
+        kept = row_pointers(is_inside.long())
+        column, pointer, diagonal = column[is_inside], kept[pointer], kept[diagonal]
+    else:
+        is_inside = None
+
+    def take(values: Tensor) -> Tensor:
+        values = _taken(values, entries)
+        return values if is_inside is None else values[is_inside]
+
+    return operator.on_part(node, take, pointer.to(index_type(len(column))), column, diagonal)
 
 
 def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]:
     """The stored entries of some rows, which rise: the row of each, and its position."""
+    first, count = _first_and_count(operator, rows)
+    entry = _positions(first, count)
+    if len(entry) == len(operator.column):  # all rows
+        return operator.row, entry
+    return rows.to(operator.column.dtype).repeat_interleave(count, output_size=len(entry)), entry
+
+
+def _runs(operator: SparseOperator, rows: Tensor) -> list[slice] | None:
+    """The stored entries of rows that are a few ranges, as ranges, which are copied faster than they are gathered."""
+    begins = (rows.diff() != 1).nonzero().squeeze(1) + 1
+    if len(rows) == 0 or len(begins) >= MOST_RUNS:
+        return None
+    first, last = torch.cat([rows[:1], rows[begins]]), torch.cat([rows[begins - 1], rows[-1:]])
+    bounds = operator.row_pointer[torch.stack([first, last + 1], 1)]
+    return [slice(begin, end) for begin, end in bounds.tolist()]
+
+
+def _taken(values: Tensor, entries: Tensor | list[slice]) -> Tensor:
+    if isinstance(entries, Tensor):
+        return values.index_select(0, entries)
+    return torch.cat([values[part] for part in entries])
+
+
+def _first_and_count(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the entries of some rows begin, and how many there are."""
     first = operator.row_pointer.index_select(0, rows)
-    count = operator.row_pointer.index_select(0, rows + 1) - first
-    total = int(count.sum())
-    if total == len(operator.column):  # all rows
-        return operator.row, torch.arange(total, device=rows.device)
-    offset = (first - (count.cumsum(0) - count)).repeat_interleave(count, output_size=total)
-    row = rows.to(operator.column.dtype).repeat_interleave(count, output_size=total)
-    return row, offset.add_(torch.arange(total, device=rows.device))
+    return first, operator.row_pointer.index_select(0, rows + 1) - first
+
+
+def _positions(first: Tensor, count: Tensor) -> Tensor:
+    """Ranges one after another, as positions of the type that they are given in."""
+    end = count.cumsum(0, dtype=count.dtype)
+    total = int(end[-1]) if len(end) else 0
+    offset = (first - (end - count)).repeat_interleave(count, output_size=total)
+    return offset.add_(torch.arange(total, device=first.device, dtype=first.dtype))
 
 
 def _joined(least: Tensor, operator: SparseOperator, row: Tensor, entry: Tensor) -> Tensor:
     """`least` once these entries join their row and column."""
     # A stored zero is no edge.
     is_edge = operator.values_at(row, entry).detach() != 0
-    column = torch.where(is_edge, operator.column[entry], row.to(operator.column.dtype))
+    column = torch.where(is_edge, operator.column.index_select(0, entry), row.to(operator.column.dtype))
     left, right = least.index_select(0, row), least.index_select(0, column)
     while True:
         is_apart = left != right

@@ -90,13 +90,18 @@ class PatternOperator(SparseOperator):
         )
 
     def values_at(self, row: Tensor, entry: Tensor) -> Tensor:
-        column = self.column[entry]
+        column = self.column.index_select(0, entry)
         values = self.new_zeros(1).add(1).expand(len(entry))
         values = _times(_at(self.right, column), _times(_at(self.left, row), values))
         return values if self.shift is None else values + torch.where(row == column, self.shift[row], 0)
 
     def on_part(
-        self, node: Tensor, entry: Tensor, row_pointer: Tensor, column: Tensor, diagonal_position: Tensor
+        self,
+        node: Tensor,
+        take: Callable[[Tensor], Tensor],
+        row_pointer: Tensor,
+        column: Tensor,
+        diagonal_position: Tensor,
     ) -> "PatternOperator":
         return type(self)(
             row_pointer,

@@ -1,6 +1,7 @@
 """A sparse matrix with gradients that stay sparse."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import torch
@@ -89,14 +90,19 @@ class SparseOperator(Operator):
 
     def values_at(self, row: Tensor, entry: Tensor) -> Tensor:
         """Those of some stored entries, whose rows are known."""
-        return self.values[entry]
+        return self.values.index_select(0, entry)
 
     def on_part(
-        self, node: Tensor, entry: Tensor, row_pointer: Tensor, column: Tensor, diagonal_position: Tensor
+        self,
+        node: Tensor,
+        take: Callable[[Tensor], Tensor],
+        row_pointer: Tensor,
+        column: Tensor,
+        diagonal_position: Tensor,
     ) -> "SparseOperator":
-        """The operator on some nodes, of which all is known but the values."""
+        """The operator on some nodes, of which all is known but the values; `take` gives those of all its entries."""
         return SparseOperator(
-            row_pointer, column, self.values[entry], diagonal_position=diagonal_position, symmetric=self.symmetric
+            row_pointer, column, take(self.values), diagonal_position=diagonal_position, symmetric=self.symmetric
         )
 
     def dense(self) -> Tensor:

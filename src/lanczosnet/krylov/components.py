@@ -43,8 +43,10 @@ def component_ritz_pairs(
         segment, count = connected_components(operator) if components is None else components
         size = torch.bincount(segment, minlength=count)
         is_small = size <= exact_up_to
-        start = start_vectors.ones(operator) if start is None else start
-        check_start(start, segment, ~is_small)
+        if start is None:
+            start = start_vectors.ones(operator)
+        else:
+            check_start(start, segment, ~is_small)
         is_large = large_components(size, num_pairs) & ~is_small
         if bool(is_large.any()):
             pairs = large_ritz_pairs(operator, start, segment, size, is_large, num_pairs, search_steps)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lanczosnet.affinity import SparseOperator
 from lanczosnet.affinity.components import subgraph
+from lanczosnet.affinity.sparse_operator import index_type
 from lanczosnet.backends.segments import row_pointers
 from lanczosnet.krylov.iteration import Breakdown, unit
 from lanczosnet.krylov.lanczos import check_symmetric, in_full_precision
@@ -62,7 +63,8 @@ def parts(operator: SparseOperator, start: Tensor, segment: Tensor, size: Tensor
             yield label, None, operator, torch.where(segment == label, start, 0.0)
             continue
         if not len(order):
-            order, first = segment.argsort(stable=True), row_pointers(size)
+            order = segment.to(index_type(len(size))).argsort(stable=True)
+            first = row_pointers(size)
         node = order[first[label] : first[label + 1]]
         yield label, node, subgraph(operator, node), start[node]
 
@@ -111,7 +113,11 @@ class FoundPairs:
             return
         if self.vectors is None:
             self.vectors = self._empty()
-        self.vectors[:rank, slice(None) if node is None else node] = vectors.to(self.values.dtype)
+        vectors = vectors.to(self.values.dtype)
+        if node is None:
+            self.vectors[:rank] = vectors
+        else:
+            self.vectors[:rank].index_copy_(1, node, vectors)
 
     def result(self) -> RitzPairs:
         vectors = self._empty() if self.vectors is None else self.vectors
