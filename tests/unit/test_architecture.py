@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +125,35 @@ def _asks_for_a_device(node: ast.AST) -> bool:
 
 def test_devices_are_asked_for_in_one_place() -> None:
     assert [line for file in modules_without_devices() for line in device_tests(file)] == []
+
+
+def definitions(*kinds: type[ast.stmt]) -> list[tuple[Path, Any]]:
+    """All definitions of these kinds, nested ones too."""
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))}
+    return [(file, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def test_no_two_classes_share_a_name() -> None:
+    files: dict[str, list[str]] = {}
+    for file, node in definitions(ast.ClassDef):
+        files.setdefault(node.name, []).append(file.relative_to(PACKAGE).as_posix())
+    assert {name: where for name, where in files.items() if len(where) > 1} == {}
+
+
+LONGEST_FUNCTION = 60  # lines
+
+
+def lines_of_body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Of a command, what follows its list of options and its help."""
+    return node.end_lineno - node.body[0].end_lineno
+
+
+def test_no_function_is_long_but_for_the_options_of_a_command() -> None:
+    long = []
+    for file, node in definitions(ast.FunctionDef, ast.AsyncFunctionDef):
+        name = file.relative_to(PACKAGE).as_posix()
+        is_command = file.parent.name == "cli" and node.name == file.stem
+        lines = lines_of_body(node) if is_command else node.end_lineno - node.lineno + 1
+        if lines > LONGEST_FUNCTION:
+            long.append(f"{name}: {node.name} has {lines} lines")
+    assert long == []

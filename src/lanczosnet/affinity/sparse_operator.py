@@ -139,8 +139,8 @@ class SparseOperator(Operator):
 
     def product(self, signal: Tensor) -> Tensor:
         if not torch.compiler.is_exporting() and (is_watched(self.values) or is_watched(signal)):
-            return _SparseProduct.apply(self.values, signal, self)
-        return self._multiply(signal)
+            return SparseProduct.apply(self.values, signal, self)
+        return self.multiply(signal)
 
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         if self.values.numel() == 0:
@@ -169,7 +169,8 @@ class SparseOperator(Operator):
             segment, count = self.segment, self.num_segments or 0
         return dense_blocks(self, padding_of(segment, count))
 
-    def _multiply(self, signal: Tensor) -> Tensor:
+    def multiply(self, signal: Tensor) -> Tensor:
+        """The product without its gradient."""
         if self.num_nodes == 0:
             return signal.clone()
         if torch.compiler.is_exporting():
@@ -183,20 +184,20 @@ def _scaled(values: Tensor, row: Tensor | None, column: Tensor, left: Tensor | N
     return values if right is None else values * right.index_select(0, column)
 
 
-class _SparseProduct(torch.autograd.Function):
+class SparseProduct(torch.autograd.Function):
     """CSR @ signal whose backward keeps the pattern; plain autograd through `torch.sparse.mm` allocates N x N."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: SparseOperator) -> Tensor:
+    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: Any) -> Tensor:
         ctx.operator = operator
         ctx.save_for_backward(values, signal)
-        return operator._multiply(signal)
+        return operator.multiply(signal)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         _, signal = ctx.saved_tensors
-        operator: SparseOperator = ctx.operator
+        operator: Operator = ctx.operator
         grad_values = grad_signal = None
         if ctx.needs_input_grad[0]:
             pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))

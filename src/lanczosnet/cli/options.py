@@ -25,6 +25,7 @@ DataDir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+RecipeName = Annotated[str, typer.Option(help="paper or modern.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A number of the recipe or an option of the model; repeatable."),

@@ -134,24 +134,18 @@ def table(
         tuned=tuned,
     )
     _check_form(form)
-    if name not in ("qm8", "ablation") and (figure or save_best):
-        raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
-    if halved and not save_best:
-        raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
-    if sources:
-        selection.check_that_it_only_picks()
-        if merge or save_best or dry_run or shard:
-            raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
+    _check_kept(name, figure, save_best, halved)
+    if sources and (merge or save_best or dry_run or shard):
+        raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
     if until_decided:
         _check_until_decided(name, seeds, shard, sources, merge)
-    if verify and not sources:
-        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
-    if verify and figure:
-        raise typer.BadParameter("--verify draws nothing: leave --figure out")
+    if verify:
+        _check_verify(sources, figure)
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
+        selection.check_that_it_only_picks()
         lines = _picked(selection, sources)
         if verify:
             check_device(device)
@@ -189,6 +183,21 @@ def _check_place(device: str, precision: str) -> None:
         from lanczosnet.training.engine.devices import check_available
 
         check_available(device, precision)
+
+
+def _check_kept(name: str, figure: Path | None, save_best: Path | None, halved: bool) -> None:
+    """What is wanted of the runs besides their lines."""
+    if name not in ("qm8", "ablation") and (figure or save_best):
+        raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
+    if halved and not save_best:
+        raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
+
+
+def _check_verify(sources: list[Path] | None, figure: Path | None) -> None:
+    if not sources:
+        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
+    if figure:
+        raise typer.BadParameter("--verify draws nothing: leave --figure out")
 
 
 def _check_until_decided(

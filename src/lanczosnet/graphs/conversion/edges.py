@@ -12,7 +12,7 @@ import numpy as np
 
 from lanczosnet.graphs.conversion.arrays import ArrayWriter
 from lanczosnet.graphs.conversion.journal import Journal
-from lanczosnet.graphs.conversion.tables import Block, Table
+from lanczosnet.graphs.conversion.tables import Block, TableReader
 from lanczosnet.graphs.errors import DataError
 
 NUM_FILES, FEWEST_ROWS = 256, 2**12  # of a file, so that small graphs have few files
@@ -25,7 +25,7 @@ Advance = Callable[[float], None]
 class EdgeColumns(NamedTuple):
     """Where a table has its edges."""
 
-    table: Table
+    table: TableReader
     source: str
     target: str
     weight: str | None
