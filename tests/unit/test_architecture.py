@@ -1,6 +1,7 @@
 """Imports point one way: cli -> experiments, report -> training, models, graphs -> layers -> filters -> krylov."""
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,33 @@ def test_no_function_is_long_but_for_the_options_of_a_command() -> None:
         if lines > LONGEST_FUNCTION:
             long.append(f"{name}: {node.name} has {lines} lines")
     assert long == []
+
+
+def forms(base: str, method: str) -> set[str]:
+    """The classes of `filters` and `batching` that inherit from this one and define a method."""
+    found = definitions(ast.ClassDef)
+    return {
+        node.name
+        for file, node in found
+        if file.parent.name in ("filters", "batching")
+        and any(isinstance(parent, ast.Name) and parent.id == base for parent in node.bases)
+        and any(isinstance(part, ast.FunctionDef) and part.name == method for part in node.body)
+    }
+
+
+def test_the_page_lists_the_forms_of_equations() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith(("| V^T X", "| Eq. 7"))]
+    listed = [set(re.findall(r"`(\w+)`:", row)) for row in rows]
+    equation_7 = {
+        node.name
+        for file, node in definitions(ast.ClassDef)
+        if file.parent.name == "batching" and "Eq. 7" in _texts_of(node, "convolve")
+    }
+    assert listed == [forms("SpectralBasis", "project"), equation_7]
+    assert all(len(names) <= 3 for names in listed)
+
+
+def _texts_of(node: ast.ClassDef, method: str) -> str:
+    parts = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == method)
+    return " ".join(ast.get_docstring(part) or "" for part in parts)

@@ -9,7 +9,8 @@ from torch import Tensor
 from lanczosnet.affinity.csr_product import csr_product
 from lanczosnet.affinity.halo import Halo
 from lanczosnet.affinity.operator import Operator, largest_magnitude
-from lanczosnet.affinity.sparse_operator import SparseOperator, SparseProduct, is_watched
+from lanczosnet.affinity.sparse_operator import SparseOperator, is_watched
+from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.processes import Processes
 
 
@@ -100,8 +101,8 @@ class ShardedOperator(Operator):
 
     def product(self, signal: Tensor) -> Tensor:
         if is_watched(self.values) or is_watched(signal):
-            return SparseProduct.apply(self.values, signal, self)
-        return self.multiply(signal)
+            return _ShardedProduct.apply(self.values, signal, self)
+        return self._multiply(signal)
 
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         parts = [self._inside.sampled_product(left, right)]
@@ -114,12 +115,35 @@ class ShardedOperator(Operator):
     def largest_entry(self) -> Tensor:
         return self.processes.largest(largest_magnitude(self.values.detach()))
 
-    def multiply(self, signal: Tensor) -> Tensor:
-        """The product without its gradient. Messages travel while the entries inside are multiplied."""
+    def _multiply(self, signal: Tensor) -> Tensor:
+        """Messages travel while the entries inside are multiplied."""
         elsewhere = self.pattern.halo.begin(signal)
         found = self._inside.product(signal)
         arrived = elsewhere()
         return found + csr_product(self._outside, arrived) if len(self.pattern.column) else found
+
+
+class _ShardedProduct(torch.autograd.Function):
+    """As the product of a `SparseOperator`: backward is the same product, as the whole matrix is symmetric."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: ShardedOperator) -> Tensor:
+        ctx.operator = operator
+        ctx.save_for_backward(values, signal)
+        return operator._multiply(signal)
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        _, signal = ctx.saved_tensors
+        operator: ShardedOperator = ctx.operator
+        grad_values = grad_signal = None
+        if ctx.needs_input_grad[0]:
+            pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))
+            grad_values = operator.sampled_product(*pair)
+        if ctx.needs_input_grad[1]:
+            grad_signal = operator._multiply(grad)
+        return grad_values, grad_signal, None
 
 
 def process_of(bounds: Tensor, node: Tensor) -> Tensor:

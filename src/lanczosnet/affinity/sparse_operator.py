@@ -139,8 +139,8 @@ class SparseOperator(Operator):
 
     def product(self, signal: Tensor) -> Tensor:
         if not torch.compiler.is_exporting() and (is_watched(self.values) or is_watched(signal)):
-            return SparseProduct.apply(self.values, signal, self)
-        return self.multiply(signal)
+            return _SparseProduct.apply(self.values, signal, self)
+        return self._multiply(signal)
 
     def sampled_product(self, left: Tensor, right: Tensor) -> Tensor:
         if self.values.numel() == 0:
@@ -169,8 +169,7 @@ class SparseOperator(Operator):
             segment, count = self.segment, self.num_segments or 0
         return dense_blocks(self, padding_of(segment, count))
 
-    def multiply(self, signal: Tensor) -> Tensor:
-        """The product without its gradient."""
+    def _multiply(self, signal: Tensor) -> Tensor:
         if self.num_nodes == 0:
             return signal.clone()
         if torch.compiler.is_exporting():
@@ -184,20 +183,20 @@ def _scaled(values: Tensor, row: Tensor | None, column: Tensor, left: Tensor | N
     return values if right is None else values * right.index_select(0, column)
 
 
-class SparseProduct(torch.autograd.Function):
+class _SparseProduct(torch.autograd.Function):
     """CSR @ signal whose backward keeps the pattern; plain autograd through `torch.sparse.mm` allocates N x N."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: Any) -> Tensor:
+    def forward(ctx: Any, values: Tensor, signal: Tensor, operator: SparseOperator) -> Tensor:
         ctx.operator = operator
         ctx.save_for_backward(values, signal)
-        return operator.multiply(signal)
+        return operator._multiply(signal)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         _, signal = ctx.saved_tensors
-        operator: Operator = ctx.operator
+        operator: SparseOperator = ctx.operator
         grad_values = grad_signal = None
         if ctx.needs_input_grad[0]:
             pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))

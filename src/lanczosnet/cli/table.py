@@ -55,7 +55,8 @@ def table(
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
-    together: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
+    concurrent: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
+    together: Annotated[int | None, typer.Option("--together", min=1, hidden=True)] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N shares of the cells.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
     until_decided: Annotated[
@@ -133,6 +134,8 @@ def table(
         variants=variants,
         tuned=tuned,
     )
+    if together is not None:
+        typer.echo("warning: --together is deprecated: use --concurrent", err=True)
     _check_form(form)
     _check_kept(name, figure, save_best, halved)
     if sources and (merge or save_best or dry_run or shard):
@@ -159,7 +162,7 @@ def table(
     else:
         _check_place(device, precision)
         grid = share(selection.grid(precision), shard)
-        run_options = {"device": device, "data_dir": data_dir, "concurrent": together}
+        run_options = {"device": device, "data_dir": data_dir, "concurrent": together or concurrent}
         run_options |= {"keep_models": save_best is not None}
         with resumable(where=f", finished runs are in {store}"):
             is_whole = run_grid(grid, store, run_options, workers, retry_failed, quiet=as_json)

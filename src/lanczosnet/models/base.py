@@ -126,19 +126,17 @@ class LanczosNetwork(GraphNetwork):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.short_scales = tuple(short_scales)
-        self.long_scales = tuple(long_scales)
+        self.short_scales, self.long_scales = tuple(short_scales), tuple(long_scales)
         self.num_steps, self.num_edge_types = num_steps, num_edge_types
         self.search_steps = checked_search_steps(search_steps, num_steps)
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        self.edge_channels = edge_channels
+        self.is_complex, self.edge_channels = is_complex, edge_channels
         self.edge_gates = EdgeGates(edge_channels, num_gates) if edge_channels else None
         num_typed = num_edge_types + (num_gates if edge_channels else 0)
         weights = {"num_edge_types": num_typed, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
         plain = layer_widths(first, hidden_channels, last, num_layers)
-        self.is_complex = is_complex
         inside = _real_channels(block, hidden_channels, num_typed) if is_complex else hidden_channels
         widths = [(inside, inside)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
