@@ -80,7 +80,7 @@ def resumable(where: str = "", without: Collection[str] = (), extra: Collection[
     except KeyboardInterrupt:
         arguments = [argument for argument in sys.argv[1:] if argument not in without]
         command = shlex.join(["lanczosnet", *arguments, *extra])
-        typer.echo(f"\nstopped{where}; to go on: {command}", err=True)
+        typer.echo(f"\nstopped{where}; to continue: {command}", err=True)
         raise typer.Exit(STOP.exit_code) from None
 
 

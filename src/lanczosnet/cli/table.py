@@ -198,7 +198,7 @@ def _check_kept(name: str, figure: Path | None, save_best: Path | None, halved: 
 
 def _check_verify(sources: list[Path] | None, figure: Path | None) -> None:
     if not sources:
-        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
+        raise typer.BadParameter("--verify compares with existing lines: name them with --from")
     if figure:
         raise typer.BadParameter("--verify draws nothing: leave --figure out")
 
@@ -263,9 +263,9 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
     if not is_whole:
-        typer.echo("a worker died: give the command again for what it left", err=True)
+        typer.echo("a worker died: repeat the command to run the rest", err=True)
     if now.cells_to_come:
-        typer.echo(f"{now.cells_to_come} cells are missing: give the command again", err=True)
+        typer.echo(f"{now.cells_to_come} cells are missing: repeat the command", err=True)
     if now.failed:
         first = next(line["error"] for line in lines if "error" in line)
         typer.echo(f"{now.failed} runs failed, one with: {first[:300]}; --retry-failed runs them again", err=True)

@@ -41,7 +41,7 @@ class EdgeColumns(NamedTuple):
         if self.weight is None:
             return ends[0], ends[1], None
         weight = block.columns[self.weight].to_numpy(zero_copy_only=False).astype(np.float32)
-        self._refuse(block, ~np.isfinite(weight), self.weight, "which is no finite number")
+        self._refuse(block, ~np.isfinite(weight), self.weight, "which is not finite")
         return ends[0], ends[1], weight
 
     def _whole(self, block: Block, name: str, num_nodes: int | None) -> np.ndarray:
@@ -64,7 +64,7 @@ class EdgeColumns(NamedTuple):
 
 
 def count_nodes(edges: EdgeColumns, advance: Advance) -> int:
-    """One more than the largest number, which takes a pass of its own."""
+    """One more than the largest number, which takes a separate pass."""
     largest = -1
     columns = {edges.source: "integer", edges.target: "integer"}
     for block in edges.table.blocks(columns, None):
