@@ -154,7 +154,7 @@ class Selection:
         }
         for option, value in changes.items():
             if value:
-                raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
+                raise typer.BadParameter(f"--from prints existing lines: {option} changes nothing in them")
         if self.recipe is not None:
             check_name(self.recipe)
 

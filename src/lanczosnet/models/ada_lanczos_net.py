@@ -62,7 +62,7 @@ class AdaLanczosNet(LanczosNetwork):
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
         self_loops: S of A + I, as for the other networks, where an edge weighs about exp(-1) beside a self-loop's one;
-            False for section 3.3 to the letter, S of the kernel's A alone; nodes without an edge keep theirs.
+            False for section 3.3 to the letter, S of the graph kernel's A alone; nodes without an edge keep theirs.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
@@ -173,7 +173,7 @@ class AdaLanczosNet(LanczosNetwork):
 
     @torch.compiler.disable
     def operators(self, blocks: AdaptiveBatch, features: Tensor) -> list[FormedOperators]:
-        """What every layer multiplies with, from the kernel on these features."""
+        """What every layer multiplies with, from the graph kernel on these features."""
         with torch.autocast(features.device.type, enabled=False):
             S = self._learned(blocks, blocks.padding.pad(features.to(blocks.pattern.dtype)))
             short = stacked_powers(S.dense(), self.short_scales)
@@ -181,7 +181,7 @@ class AdaLanczosNet(LanczosNetwork):
             return formed_layers(joined_terms(short, long, blocks.typed), blocks.padding)
 
     def _learned(self, blocks: AdaptiveBatch, features: Tensor) -> DenseOperator:
-        """S from the kernel on features `[graph, node, channel]`."""
+        """S from the graph kernel on features `[graph, node, channel]`."""
         embedding = self.kernel.layers(features)
         values = learned_affinity(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
         return DenseOperator(values, mask=blocks.mask)
@@ -199,7 +199,7 @@ class AdaLanczosNet(LanczosNetwork):
 
     @torch.compiler.disable
     def spectrum(self, inputs: SparseBatch, features: Tensor) -> AdaptiveSpectrum:
-        """S from the kernel on these features, compressed."""
+        """S from the graph kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
             S = learned_operator(A, self_loops=self.self_loops)

@@ -60,7 +60,7 @@ class LanczosNet(LanczosNetwork):
         short_scales, long_scales: as in `LanczosConv`; by default 0, 1, 2 and 10, 20, 30 in residual blocks, and
             1, 2, 5, 7 and 10, 20, 30 in the published form.
         spectral_filter, filter_channels, positive: as in `LanczosConv`.
-        exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
+        exact_up_to: components of at most this many nodes are decomposed exactly instead of by Lanczos: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
         signed: negative weights are negative entries of S, normalised by absolute values (the signed Laplacian).
         magnetic: the charge of the magnetic Laplacian, for directed edges: 0.25 is usual, 0 leaves directions out. Half

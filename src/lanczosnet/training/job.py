@@ -211,7 +211,7 @@ def run(
 ) -> FitResult:
     """Train, and leave a model directory with a line of metrics per epoch.
 
-    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. With
+    With `resume`, an interrupted run continues from its checkpoint, and a finished one is kept. With
     `overwrite`, a model in the folder is replaced when the new one is complete; without either, it is an error. If the
     loss diverges, the best weights so far are saved before the error is raised. Another process that writes to the
     folder is an error, too.
