@@ -180,7 +180,9 @@ def _check_options(options: dict[str, Any], models: set[str]) -> None:
     if not options:
         return
     from lanczosnet.training.architecture import check_options  # takes seconds
+    from lanczosnet.training.num_steps import AUTO
 
+    options = {key: value for key, value in options.items() if (key, value) != ("num_steps", AUTO)}
     for model in sorted(models):
         try:
             check_options(model, options)
