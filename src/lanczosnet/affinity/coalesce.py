@@ -18,7 +18,7 @@ ENTRIES_AT_A_TIME = 2**21  # of a range of rows, at least: sorting them takes te
 MOST_RANGES = 16  # each of which looks through all edges
 
 
-class Rows(NamedTuple):
+class CoalescedRows(NamedTuple):
     """Some rows of the result."""
 
     column: Tensor  # [entry]
@@ -102,7 +102,7 @@ def _taken(values: Tensor, place: Tensor | None) -> Tensor:
 
 def _rows(
     source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int], num_nodes: int, drops_values: bool
-) -> Rows:
+) -> CoalescedRows:
     """Of the edges that begin there."""
     first, end = rows
     nodes, num_edges = torch.arange(first, end, device=source.device), len(source)
@@ -121,7 +121,7 @@ def _rows(
     loops = values[diagonal]
     are_ones = drops_values and bool((values.index_fill(0, diagonal, 1) == 1).all())
     column = (key % max(num_nodes, 1)).to(index_type(num_nodes))
-    return Rows(column, None if are_ones else values, count, diagonal, loops)
+    return CoalescedRows(column, None if are_ones else values, count, diagonal, loops)
 
 
 def _filled(column: Tensor, values: Tensor | None, diagonal: Tensor, loops: Tensor) -> Tensor:

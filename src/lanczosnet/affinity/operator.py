@@ -30,6 +30,11 @@ class Operator(ABC):
     # Whether it stands for a Hermitian matrix: see `RealForm`.
     is_real_form = False
 
+    @property
+    def stored_values(self) -> Tensor:
+        """Those that are kept: none of an operator that makes them anew."""
+        return self.values if self.has_values else self.new_zeros(0)
+
     def new_zeros(self, *shape: int) -> Tensor:
         """Of the type and on the device of the entries."""
         return torch.zeros(shape, dtype=self.dtype, device=self.device)

@@ -81,8 +81,7 @@ def lanczos(
         S = setup.operator
         if S is not None and gradient == "adjoint" and _has_adjoint(setup, num_steps, reorthogonalize, fresh_vector):
             arguments = S, num_steps, setup.inner, setup.breakdown, fresh_vector, reorthogonalize
-            entries = S.values if S.has_values else S.new_zeros(0)
-            basis, *found = LanczosWithAdjoint.apply(entries, setup.start, *arguments)
+            basis, *found = LanczosWithAdjoint.apply(S.stored_values, setup.start, *arguments)
             coefficients = Coefficients(*found)
         else:
             basis, coefficients = _recorded(setup, num_steps, reorthogonalize, fresh_vector)
