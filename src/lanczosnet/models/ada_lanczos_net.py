@@ -28,9 +28,11 @@ from lanczosnet.filters import (
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.forms import Form, Forms
+from lanczosnet.models.filter_defaults import FilterDefaults, FilterDefaultsByBlock
 
-FORMS = Forms(residual=Form((0, 1, 2), (10, 20), "mlp"), plain=Form((1, 2, 5), (10, 20), "anchored"))
+FORMS = FilterDefaultsByBlock(
+    residual=FilterDefaults((0, 1, 2), (10, 20), "mlp"), plain=FilterDefaults((1, 2, 5), (10, 20), "anchored")
+)
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
@@ -231,7 +233,7 @@ class AdaLanczosNet(LanczosNetwork):
         return inputs.pad(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 
-def _filter(kind: str, form: Form, num_steps: int, channels: Sequence[int]) -> nn.Module:
+def _filter(kind: str, form: FilterDefaults, num_steps: int, channels: Sequence[int]) -> nn.Module:
     if kind == "spectral":
         return SpectralTridiagonalFilter(spectral_filter(form.spectral_filter, form.long, channels))
     if kind == "vectorized":

@@ -31,12 +31,12 @@ from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.forms import Form, Forms
+from lanczosnet.models.filter_defaults import FilterDefaults, FilterDefaultsByBlock
 from lanczosnet.transforms import AddRitzPairs
 
-FORMS = Forms(
-    residual=Form((0, 1, 2), (10, 20, 30), "mlp"),
-    plain=Form((1, 2, 5, 7), (10, 20, 30), "anchored"),
+FORMS = FilterDefaultsByBlock(
+    residual=FilterDefaults((0, 1, 2), (10, 20, 30), "mlp"),
+    plain=FilterDefaults((1, 2, 5, 7), (10, 20, 30), "anchored"),
 )
 
 
