@@ -21,7 +21,12 @@ EVALUATION_BATCH = 1024  # graphs, on a GPU, where small batches leave most of i
 
 
 def fabric_for(
-    device: str = "auto", precision: str = "32-true", *, deterministic: bool = True, any_order: bool | None = None
+    device: str = "auto",
+    precision: str = "32-true",
+    *,
+    deterministic: bool = True,
+    any_order: bool | None = None,
+    gpu: int | None = None,
 ) -> "Fabric":
     """One process, or those that `torchrun` started.
 
@@ -29,6 +34,7 @@ def fabric_for(
     keeps all bits; on a CPU "16-mixed" is "bf16-mixed". Preparation and Lanczos keep them in either case.
 
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
+    Of several GPUs, `gpu` is the number of the one to take, counted round; a CPU leaves it out.
     """
     if any_order is not None:
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
@@ -41,7 +47,7 @@ def fabric_for(
     world = int(os.environ.get("WORLD_SIZE", "1"))
     fabric = Fabric(
         accelerator=device,
-        devices=local,
+        devices=local if gpu is None or not is_cuda(device) else [gpu % torch.cuda.device_count()],
         num_nodes=world // local,
         strategy="ddp" if world > 1 else "auto",
         precision=_of_lightning(device, precision),  # type: ignore[arg-type]
