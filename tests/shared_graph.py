@@ -30,6 +30,13 @@ from lanczosnet.training.trainer import Trainer
 EPOCHS = 4
 LARGE = 120_000  # nodes
 OPTIONS = {"hidden_channels": 16, "num_layers": 2, "num_steps": 20, "filter_channels": (8,), "dropout": 0.0}
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lanczosnet": ("lanczosnet", {}),
+    "adalanczosnet": ("adalanczosnet", {}),
+    # All components by Lanczos, and of more steps the leading pairs.
+    "adalanczosnet, searched": ("adalanczosnet", {"exact_up_to": 0, "num_steps": 10, "search_steps": 20}),
+    "adalanczosnet, entrywise": ("adalanczosnet", {"tridiagonal_filter": "entrywise", "self_loops": False}),
+}
 
 
 def many_components() -> Data:
@@ -78,7 +85,9 @@ def found_here(folder: Path) -> dict[str, Any]:
     facts["values"] = of_all(pairs.values[components[0]])
     facts["filtered"] = of_all(basis.lift(basis.values.pow(9).unsqueeze(1) * basis.project(signal[nodes])))
     facts |= {name: of_all(rows) for name, rows in _adjoint(S, signal[nodes], nodes).items()}
-    return facts | _trained(folder, data, of_all)
+    for name in NETWORKS:
+        facts |= {f"{name}: {what}": found for what, found in _trained(folder, data, of_all, name).items()}
+    return facts
 
 
 def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
@@ -94,12 +103,13 @@ def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
     return {"basis": found.basis.detach(), "start gradient": start.grad, "entry gradients": of_rows}
 
 
-def _trained(folder: Path, data: Any, of_all: Any) -> dict[str, Any]:
+def _trained(folder: Path, data: Any, of_all: Any, name: str) -> dict[str, Any]:
     """The gradient of the first step, the losses of some epochs, and the predictions after them."""
     parts = split(data, "uniform", fraction=0.5)
     task = task_of(data, parts.train)
     chosen = recipe("paper", task.level, {"epochs": EPOCHS, "learning_rate": 1e-2})
-    architecture = architecture_for(data, task, "lanczosnet", OPTIONS)
+    network, more = NETWORKS[name]
+    architecture = architecture_for(data, task, network, OPTIONS | more)
     fabric = fabric_for("cpu", "64-true")
     model = architecture.build(0).double()
     loader = _loader(model, data, fabric, chosen)

@@ -14,7 +14,7 @@ from lanczosnet.training.engine.loaders import WHOLE, Loader, Shapes, Share, Ste
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
-SHARDED = ("LanczosNet",)  # networks that are computed so
+SHARDED = ("LanczosNet", "AdaLanczosNet")  # networks that are computed so
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ def check_shareable(model: nn.Module) -> None:
         raise TrainingError(
             f"{name} cannot be shared out over processes: take one of {', '.join(SHARDED)}, or use one process"
         )
+    model.check_shareable()  # type: ignore[operator]
 
 
 def _tell(shard: Shard) -> None:
