@@ -56,9 +56,11 @@ def many_components() -> Data:
     return Data(x=x, edge_index=ends, y=y, name="many", num_nodes=first)
 
 
-def found_here(folder: Path) -> dict[str, Any]:
+def found_here(folder: Path, partition: Tensor | None = None) -> dict[str, Any]:
     """What a process finds of a stored graph, put together for all nodes."""
     data, processes = load(folder), processes_here()
+    if partition is not None:
+        data.partition = partition
     facts: dict[str, Any] = {}
     if processes.size > 1:
         shard = shard_of(data, processes, torch.float64, torch.device("cpu")).shard
@@ -155,6 +157,11 @@ def large() -> Data:
     return Data(x=torch.randn(LARGE, 64), edge_index=torch.stack([left, right]), y=y, name="large", num_nodes=LARGE)
 
 
+def scattered(num_nodes: int, parts: int) -> Tensor:
+    """A partition without any order."""
+    return torch.randint(0, parts, (num_nodes,), generator=torch.Generator().manual_seed(3))
+
+
 def store(folder: Path, data: Data) -> Path:
     store_graph(data, folder)
     return folder
@@ -164,6 +171,10 @@ if __name__ == "__main__":
     out, *folders = map(Path, sys.argv[1:])
     fabric_for("cpu", "64-true")
     for folder in folders:
+        if folder.name == "many":
+            given = found_here(folder, scattered(load(folder).num_nodes, torch.distributed.get_world_size()))
+            if torch.distributed.get_rank() == 0:
+                torch.save(given, out / "many-given.pt")
         found = found_here(folder)
         if folder.name == "many":
             found["megabytes"] = megabytes_of_training(folder.with_name("large"))

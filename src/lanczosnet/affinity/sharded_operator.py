@@ -152,8 +152,3 @@ class _ShardedProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_signal = operator._multiply(grad)
         return grad_values, grad_signal, None
-
-
-def process_of(bounds: Tensor, node: Tensor) -> Tensor:
-    """Whose range of nodes each is in; `bounds` are where the ranges begin, and the end."""
-    return torch.searchsorted(bounds, node, right=True) - 1
