@@ -29,6 +29,7 @@ REAL = {"pubmed": "Pubmed", "amazon-photo": "Photo", "coauthor-cs": "CS"}
 SIDE, DEGREE = 512, 16  # of the grid; of the random graph
 LAYERS, SCALE, PAIRS, CHANNELS, NUMBER = 3, 2, 20, 64, 4  # SCALE is the largest short one; NUMBER is bytes of float32
 PRODUCTS = 2 * SCALE * LAYERS  # of a step, forward and backward
+SUMS = {"sums": "coefficients of Ritz pairs", "weights": "gradients"}
 LARGE = 100_000_000  # nodes of the graph of the last table
 SECOND = 50e9  # bytes that a GPU receives in one, with 400 Gbit/s
 
@@ -201,8 +202,8 @@ def random_share(num_nodes: int, parts: int) -> float:
 
 def tell_sums(folder: Path) -> None:
     facts = json.loads(next(folder.glob("0/*-0.json")).read_text())
-    print(f"Besides, {facts['sums'] / 1e6:.3f} MB of inner products and {facts['weights'] / 1e6:.3f} MB of gradients")
-    print("are summed over all processes in every step, whatever their number.")
+    sizes = [f"{facts[key] / 1e6:.3f} MB of {what}" for key, what in SUMS.items()]
+    print(f"Besides, {' and '.join(sizes)} are summed over all processes in a step, whatever their number.")
 
 
 if __name__ == "__main__":
