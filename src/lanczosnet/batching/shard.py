@@ -19,7 +19,7 @@ from lanczosnet.graphs.formats.stored_graph import StoredGraph
 SMALLEST_SHARED = 2**10  # nodes of a component that may lie in several processes
 
 
-class Rows(NamedTuple):
+class StoredRows(NamedTuple):
     """The stored entries of some nodes, by node."""
 
     row: Tensor  # [entry], which of the nodes
@@ -88,7 +88,7 @@ def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device
     return ShardData(shard=shard, num_nodes=len(nodes), **tensors)
 
 
-def _rows(data: StoredGraph, nodes: Tensor) -> Rows:
+def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     pointer = data.row_pointer
     begin, end = _taken(pointer[:-1], nodes), _taken(pointer[1:], nodes)
     count = end - begin
@@ -99,7 +99,7 @@ def _rows(data: StoredGraph, nodes: Tensor) -> Rows:
     else:
         entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
     weight = data.get("edge_weight")
-    return Rows(row, data.column[entries].long(), None if weight is None else weight[entries])
+    return StoredRows(row, data.column[entries].long(), None if weight is None else weight[entries])
 
 
 def _taken(values: Tensor, nodes: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def _with_whole_components(
 
 
 def _operator(
-    processes: Processes, nodes: Tensor, rows: Rows, owners: Owners, num_nodes: int, dtype: torch.dtype
+    processes: Processes, nodes: Tensor, rows: StoredRows, owners: Owners, num_nodes: int, dtype: torch.dtype
 ) -> ShardedOperator:
     place, is_inside = places_in(nodes, rows.column)
     inside, outside = is_inside.nonzero().squeeze(1), (~is_inside).nonzero().squeeze(1)
