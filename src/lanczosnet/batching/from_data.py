@@ -111,8 +111,7 @@ def graph_inputs(
 
 def _shard_inputs(data: ShardData, network: Any, validate: bool) -> SparseBatch:
     """A process' nodes of a graph that is shared out; they stay sparse."""
-    if network.num_edge_types or network.edge_channels:
-        raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
+    network.check_shareable()
     return SparseBatch(
         x=node_input(data, network.encoder.check_types if validate else None),
         adjacency=data.shard.adjacency,

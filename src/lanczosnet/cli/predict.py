@@ -21,6 +21,7 @@ from lanczosnet.cli.options import (
     read_data_settings,
 )
 from lanczosnet.cli.printing import as_json_text
+from lanczosnet.cli.processes import PartitionFile, keep_partition
 
 if TYPE_CHECKING:
     from lanczosnet.training import TrainedModel
@@ -47,6 +48,7 @@ def predict(
     ] = None,
     data_settings: DataSettings = None,
     device: Device = "cpu",
+    partition: PartitionFile = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -67,8 +69,10 @@ def predict(
 
     is_one_model = (model / "config.json").is_file()
     if is_one_model and len(inputs) == 1 and out is not None and is_graph_folder(Path(inputs[0]).expanduser()):
-        _predict_folder(model, inputs[0], out, device)
+        _predict_folder(model, inputs[0], out, device, partition)
         return
+    if partition is not None:
+        raise typer.BadParameter("--partition is for the folder of a large graph, and with --out")
     trained = load_models(model, device=device_of(device))
     rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
@@ -81,7 +85,7 @@ def predict(
         _tell_units(units)
 
 
-def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
+def _predict_folder(model: Path, source: str, out: Path, device: str, partition: Path | None) -> None:
     """A large graph, block by block, and in all processes that `torchrun` started."""
     from lanczosnet.backends.processes import leave, num_processes, processes_here
     from lanczosnet.cli.options import fabric_for
@@ -89,8 +93,10 @@ def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
     from lanczosnet.training.serialization import load_model
     from lanczosnet.training.stored_predictions import predict_stored
 
+    data = stored_graph(source)
+    keep_partition(data, partition)
     place = fabric_for(device).device if num_processes() > 1 else device_of(device)
-    predict_stored(load_model(model, device=place), stored_graph(source), out, processes_here(), PREFIX)
+    predict_stored(load_model(model, device=place), data, out, processes_here(), PREFIX)
     leave()
 
 

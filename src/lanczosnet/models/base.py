@@ -165,6 +165,11 @@ class LanczosNetwork(GraphNetwork):
             if module is not None:
                 module.reset_parameters()
 
+    def check_shareable(self) -> None:
+        """Whether the nodes of one graph may be shared out over processes; an error that says why not."""
+        if self.num_edge_types or self.edge_channels:
+            raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
+
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in, and its operators and Ritz pairs with it."""
