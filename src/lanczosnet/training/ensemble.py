@@ -10,7 +10,8 @@ from torch import Tensor
 from lanczosnet.schemas.model_config import DataRecord, ModelConfig
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.predict import Predictions, as_smiles_inputs
-from lanczosnet.training.serialization import CONFIG, TrainedModel, load_model, model_folder
+from lanczosnet.training.reference import Reference
+from lanczosnet.training.serialization import CONFIG, TrainedModel, calibrated_as_asked, load_model, model_folder
 from lanczosnet.training.tasks import Classification, Task
 
 
@@ -29,14 +30,31 @@ class Ensemble:
         return all(_molecules_of(member.config.data) == _molecules_of(self.config.data) for member in self.members)
 
     @property
+    def references(self) -> tuple[Reference | None, ...]:
+        return tuple(member.reference for member in self.members)
+
+    @property
     def config(self) -> ModelConfig:
         return self.members[0].config
 
-    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
+    def predict(
+        self,
+        items: Any,
+        *,
+        descriptors: Any = None,
+        batch_size: int = 256,
+        interval: float | None = None,
+        calibrated: bool = False,
+    ) -> Predictions:
         """The mean of the members: of numbers, or of the probabilities of classes.
 
         `uncertainty` is their standard deviation: of the number, or of the probability of the class that is answered.
+        It is also the scale of intervals, where all members have one validation part.
         """
+        found = self._mean(items, descriptors, batch_size)
+        return calibrated_as_asked(found, self.references, interval, calibrated)
+
+    def _mean(self, items: Any, descriptors: Any, batch_size: int) -> Predictions:
         if self._read_alike:  # molecules are read once for all
             items = as_smiles_inputs(self.config.data, items, descriptors) or items
         found = [member.predict(items, descriptors=descriptors, batch_size=batch_size) for member in self.members]
