@@ -41,6 +41,8 @@ class Predictions:
     uncertainty: Tensor | None = None  # of an ensemble, [item, target]: how far its members disagree
     lower: Tensor | None = None  # of intervals where they are asked for, [item, target]
     upper: Tensor | None = None
+    similarity: Tensor | None = None  # Tanimoto, of each molecule to the nearest training molecule, [item]
+    notices: tuple[str, ...] = ()  # of each molecule why it is outside the training domain, if it is
     unknown: Mapping[str, int] = field(default_factory=dict)  # atoms whose category training did not tell apart
     missing: Mapping[str, int] = field(default_factory=dict)  # molecules without a value of a descriptor
 
@@ -51,10 +53,10 @@ class Predictions:
         """Values by target name, classes by their names and with their probability, and the error.
 
         Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
-        `error` last.
+        `error` last; before it `nearest_training_similarity` and `notice` of molecules, where the model knows them.
         """
         names = [f"{start}{name}{end}" for name in self.task.targets for start, end in self._parts(prefix)]
-        columns = numbered([*names, "error"])
+        columns = numbered([*names, *(name for name, _ in self._of_items()), "error"])
         return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
 
     def _repr_html_(self) -> str:
@@ -79,9 +81,19 @@ class Predictions:
             else:
                 yield None if self.errors[i] else float(self.values[i, j])
             for _, numbers in self._numbers():
-                number = float(numbers[i, j])
-                yield None if self.errors[i] or isnan(number) else number
+                yield None if self.errors[i] else _cell(numbers[i, j])
+        for _, held in self._of_items():
+            yield _cell(held[i])
         yield self.errors[i]
+
+    def _of_items(self) -> list[tuple[str, Sequence[Any]]]:
+        """What stands beside all predictions of an item."""
+        held: dict[str, Any] = {"nearest_training_similarity": self.similarity, "notice": self.notices or None}
+        return [(name, column) for name, column in held.items() if column is not None]
+
+
+def _cell(value: str | Tensor) -> str | float | None:
+    return value if isinstance(value, str) else None if isnan(value) else float(value)
 
 
 def predict(

@@ -26,10 +26,11 @@ from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, s
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.calibration import calibration_of, with_calibrated, with_intervals
+from lanczosnet.training.domain import marked
 from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, encode, predict, scaling_of
+from lanczosnet.training.predict import Predictions, as_smiles_inputs, encode, predict, scaling_of
 from lanczosnet.training.reference import REFERENCE, Reference, read_reference
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
@@ -90,7 +91,9 @@ class TrainedModel:
         `interval=0.9` gives numbers an interval that holds nine of ten targets, `lower` to `upper`; `calibrated` makes
         probabilities of classes as often right as they say. Both learn from the validation part.
         """
-        found = predict(self.network, self.task, self.config.data, items, batch_size, descriptors)
+        read = as_smiles_inputs(self.config.data, items, descriptors)
+        found = predict(self.network, self.task, self.config.data, read or items, batch_size)
+        found = found if read is None else marked(found, read.molecules, self.references)
         return calibrated_as_asked(found, self.references, interval, calibrated)
 
     def encode(
