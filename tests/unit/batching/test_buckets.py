@@ -87,7 +87,7 @@ def test_blocks_of_several_widths_equal_sparse_batches(form: str) -> None:
     assert_twins(network(**FORMS[form]), graphs_of(*SIZES))
 
 
-@pytest.mark.parametrize("name", ["gcn", "chebynet", "dcnn"])
+@pytest.mark.parametrize("name", ["gcn", "gcnfp", "chebynet", "dcnn"])
 def test_networks_that_multiply_with_known_operators_have_blocks_too(name: str) -> None:
     assert_twins(network(name), graphs_of(*SIZES))
 
