@@ -183,7 +183,7 @@ def _check_files(inputs: list[str]) -> None:
         if is_file and not (is_there(name) and Path(name).is_file()):
             raise ValueError(f"there is no file {name!r}")
         if (is_file or name == "-") and len(inputs) > 1:
-            raise ValueError(f"one file at a time: {name} stands beside other inputs")
+            raise ValueError(f"one file at a time: {name} was given with other inputs")
 
 
 def _molecule_blocks(
@@ -224,7 +224,7 @@ def _tell_unknown(missing: Mapping[str, int], unknown: Mapping[str, int]) -> Non
     from lanczosnet.graphs.molecules.featurizer import unknown_noted
 
     for name, count in missing.items():
-        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part stands for it", err=True)
+        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part is used instead", err=True)
     for note in unknown_noted(unknown):
         typer.echo(note, err=True)
 
@@ -235,7 +235,7 @@ def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
 
 
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
-    """Predictions beside their inputs, under names of their own."""
+    """Predictions beside their inputs, with distinct names."""
     rows = rows or [{"item": i} for i in range(len(predictions))]
     taken = [key for key in predictions[0] if key in rows[0]] if predictions else []
     if taken:

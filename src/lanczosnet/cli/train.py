@@ -9,26 +9,15 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
-from lanczosnet.cli.molecule_options import (
-    DescriptorColumns,
-    Descriptors,
-    ExplicitHydrogens,
-    IdColumn,
-    IgnoreColumns,
-    LargestFragment,
-    SmilesColumn,
-    Strict,
-    TargetColumns,
-    TaskOption,
-    molecule_options,
-    unclear_columns,
-)
+from lanczosnet.cli.molecule_options import MoleculeOptions, unclear_columns
+from lanczosnet.cli.option_groups import with_option_groups
 from lanczosnet.cli.options import (
     LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
     Json,
+    RecipeName,
     Settings,
     Source,
     check_device,
@@ -42,7 +31,7 @@ from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
-from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
+from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -50,35 +39,22 @@ if TYPE_CHECKING:
     from lanczosnet.training import EpochReport, FitResult, Job
 
 
+@with_option_groups
 def train(
     ctx: typer.Context,
     source: Source,
+    *,
     config: Config = None,
     save_config: SaveConfig = None,
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
-    recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
+    recipe: RecipeName = "modern",
     settings: Settings = None,
-    smiles_column: SmilesColumn = None,
-    target_columns: TargetColumns = None,
-    ignore_columns: IgnoreColumns = None,
-    id_column: IdColumn = None,
-    task: TaskOption = None,
-    descriptor_columns: DescriptorColumns = None,
-    descriptors: Descriptors = None,
-    strict: Strict = False,
-    largest_fragment: LargestFragment = False,
-    explicit_hydrogens: ExplicitHydrogens = False,
+    molecules: MoleculeOptions,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
-    split: SplitKind = None,
-    fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
-    mask: Mask = None,
-    folds: Folds = None,
-    fold: Fold = None,
-    repeat: Repeat = 1,
+    splits: SplitOptions,
     features: Annotated[
         str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
     ] = "auto",
@@ -121,27 +97,15 @@ def train(
     from lanczosnet.training.engine.devices import check_available
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
-    division = SplitOptions.read(split, mask, folds, fold, repeat)
-    columns = molecule_options(
-        *(smiles_column, target_columns, ignore_columns, id_column, task),
-        descriptor_columns=descriptor_columns,
-        descriptors=descriptors,
-        strict=strict,
-        largest_fragment=largest_fragment,
-        explicit_hydrogens=explicit_hydrogens,
-    )
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
         settings=merged(ctx, "settings", read_settings(settings)),
-        data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
-        split=division.kind,
-        fraction=fraction,
-        split_seed=split_seed,
+        data_options=merged(ctx, "data", molecules.as_data_options() | read_data_settings(data_settings)),
         seed=seed,
-        number=division.first,
         features=features,
+        **splits.of_spec(),
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)
@@ -153,7 +117,7 @@ def train(
         job = prepare(spec, data_dir)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
-    specs = division.specs(job, seeds)
+    specs = splits.specs(job, seeds)
     for note in job.notes:
         typer.echo(in_options(note), err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):

@@ -10,7 +10,7 @@ _is_shown = ContextVar("is_shown", default=False)  # one bar at a time: that of 
 
 @contextmanager
 def progress_bar(description: str, total: int | None) -> Iterator[Callable[[float], None]]:
-    """Give a function that moves the bar forward by so many items, or by a share of one; None is an unknown total."""
+    """Return a function that advances the bar by a number of items, or by a share of one; None is an unknown total."""
     if find_spec("rich") is None or _is_shown.get():
         yield lambda count: None
         return
@@ -30,7 +30,7 @@ def progress_bar(description: str, total: int | None) -> Iterator[Callable[[floa
 
 @contextmanager
 def steps_shown() -> Iterator[Callable[[str], Callable[[float], None]]]:
-    """Give a function that begins a step with a bar of its own, and returns one that takes the share that is done."""
+    """Give a function that begins a step with its own bar, and returns one that takes the share that is done."""
     if find_spec("rich") is None:
         yield lambda text: lambda share: None
         return
