@@ -16,7 +16,7 @@ from torch import Tensor
 from lanczosnet._extras import require
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.predict import Predictions
-from lanczosnet.training.reference import Reference
+from lanczosnet.training.reference import ModelReference
 from lanczosnet.training.tasks import Classification, Task
 
 LEVEL = 0.9
@@ -65,7 +65,7 @@ class Calibration:
         return spread.double() + torch.where(median > 0, median, 1.0)
 
 
-def calibration_of(task: Task, references: Sequence[Reference | None]) -> Calibration:
+def calibration_of(task: Task, references: Sequence[ModelReference | None]) -> Calibration:
     """Of one model or of several: of their mean where all have one validation part, as seeds have.
 
     Else, as with folds, of the answers that each gives on its own, which the others were trained on.
@@ -81,7 +81,7 @@ def calibration_of(task: Task, references: Sequence[Reference | None]) -> Calibr
     return Calibration(task, torch.cat([each.y for each in known]), torch.cat([each.answers for each in known]))
 
 
-def _same_items(one: Reference, other: Reference) -> bool:
+def _same_items(one: ModelReference, other: ModelReference) -> bool:
     return torch.equal(one.items, other.items) and torch.equal(one.y.nan_to_num(), other.y.nan_to_num())
 
 

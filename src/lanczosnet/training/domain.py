@@ -9,7 +9,7 @@ import torch
 from lanczosnet.graphs.molecules.similarity import nearest_similarity
 from lanczosnet.graphs.molecules.smiles import Molecule
 from lanczosnet.training.predict import Predictions
-from lanczosnet.training.reference import Reference
+from lanczosnet.training.reference import ModelReference
 
 # Tanimoto similarity of Morgan fingerprints below which a molecule has no relative among the training molecules:
 # docs/how-to/molecules.md says how many do, and how much larger their errors are.
@@ -17,7 +17,7 @@ LEAST_SIMILARITY = 0.3
 
 
 def marked(
-    found: Predictions, molecules: Sequence[Molecule | None], references: Sequence[Reference | None]
+    found: Predictions, molecules: Sequence[Molecule | None], references: Sequence[ModelReference | None]
 ) -> Predictions:
     """Predictions with `notices` and, where fingerprints are known, `similarity`; unchanged without any reference.
 
@@ -34,23 +34,23 @@ def marked(
     return replace(found, notices=notices, similarity=None if similarity is None else torch.from_numpy(similarity))
 
 
-def _different(references: Sequence[Reference]) -> list[Reference]:
+def _different(references: Sequence[ModelReference]) -> list[ModelReference]:
     """Those with other training molecules, of which seeds of one split have one set."""
-    kept: list[Reference] = []
+    kept: list[ModelReference] = []
     for reference in references:
         if not any(_equal(reference, other) for other in kept):
             kept.append(reference)
     return kept
 
 
-def _equal(one: Reference, other: Reference) -> bool:
+def _equal(one: ModelReference, other: ModelReference) -> bool:
     mine, theirs = one.fingerprints, other.fingerprints
     if mine is None or theirs is None:
         return one.sizes == other.sizes and mine is theirs
     return one.sizes == other.sizes and np.array_equal(mine, theirs)
 
 
-def _similarity(molecules: Sequence[Molecule | None], known: Sequence[Reference]) -> np.ndarray | None:
+def _similarity(molecules: Sequence[Molecule | None], known: Sequence[ModelReference]) -> np.ndarray | None:
     """`[molecule]`, NaN without a prediction; None where the models or the molecules have no fingerprints."""
     trained = [reference.fingerprints for reference in known if reference.fingerprints is not None]
     places = [i for i, molecule in enumerate(molecules) if molecule is not None and molecule.fingerprint.size]

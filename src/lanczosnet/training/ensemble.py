@@ -11,7 +11,7 @@ from lanczosnet.schemas.model_config import DataRecord, ModelConfig
 from lanczosnet.training.domain import marked
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.predict import Predictions, as_smiles_inputs, predict
-from lanczosnet.training.reference import Reference
+from lanczosnet.training.reference import ModelReference
 from lanczosnet.training.serialization import CONFIG, TrainedModel, calibrated_as_asked, load_model, model_folder
 from lanczosnet.training.tasks import Classification, Task
 
@@ -31,7 +31,7 @@ class Ensemble:
         return all(_molecules_of(member.config.data) == _molecules_of(self.config.data) for member in self.members)
 
     @property
-    def references(self) -> tuple[Reference | None, ...]:
+    def references(self) -> tuple[ModelReference | None, ...]:
         return tuple(member.reference for member in self.members)
 
     @property

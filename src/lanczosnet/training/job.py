@@ -29,7 +29,7 @@ from lanczosnet.training.metrics_file import MetricsFile
 from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, kind_in_form, recipe
-from lanczosnet.training.reference import Reference, reference_of
+from lanczosnet.training.reference import ModelReference, reference_of
 from lanczosnet.training.serialization import data_description, save
 from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
@@ -151,7 +151,7 @@ class Job:
         if outputs.checkpoint and not outputs.keeps_checkpoint:
             outputs.checkpoint.path.unlink(missing_ok=True)
 
-    def _reference(self, network: nn.Module) -> Reference | None:
+    def _reference(self, network: nn.Module) -> ModelReference | None:
         """What predictions for graphs are compared with."""
         return reference_of(network, self.task, self.data, self.split) if isinstance(self.data, PackedGraphs) else None
 

@@ -21,7 +21,7 @@ BATCH = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
+class ModelReference:
     """See `lanczosnet.schemas.reference` for the axes."""
 
     items: Tensor
@@ -37,7 +37,7 @@ class Reference:
         write_arrays(path, arrays, reference_text(weights, self.sizes, content_digest(arrays)))
 
 
-def reference_of(network: nn.Module, task: Task, data: PackedGraphs, split: Split) -> Reference:
+def reference_of(network: nn.Module, task: Task, data: PackedGraphs, split: Split) -> ModelReference:
     """Of a network that was just trained on these graphs, which are scaled as it wants them."""
     items = evenly_spaced(split.val)
     y = targets_of(data)[items]
@@ -46,7 +46,7 @@ def reference_of(network: nn.Module, task: Task, data: PackedGraphs, split: Spli
     answers = torch.cat(task.probabilities(output), 1) if isinstance(task, Classification) else task.predicted(output)
     sizes = data.node_ptr.diff()[split.train]
     held = data.about.get("fingerprints")
-    return Reference(
+    return ModelReference(
         items=items,
         y=torch.where(task.known(y), y.float(), torch.nan),
         answers=torch.where(answers.isfinite(), answers, torch.nan).float(),
@@ -60,7 +60,7 @@ def evenly_spaced(items: Tensor) -> Tensor:
     return items if len(items) <= MOST else items[torch.linspace(0, len(items) - 1, MOST, dtype=torch.float64).long()]
 
 
-def read_reference(path: Path, weights: str, task: Task) -> Reference | None:
+def read_reference(path: Path, weights: str, task: Task) -> ModelReference | None:
     """That of the model with these weights; None where there is none, as in models of earlier versions."""
     if not path.is_file():
         return None
@@ -77,4 +77,4 @@ def read_reference(path: Path, weights: str, task: Task) -> Reference | None:
     if header.weights != weights:  # of the model that replaces this one, or of the one that was here before
         return None
     kept = {key: torch.from_numpy(arrays[key]) for key in ("items", "y", "answers")}
-    return Reference(**kept, sizes=(header.smallest, header.largest), fingerprints=arrays.get("fingerprints"))
+    return ModelReference(**kept, sizes=(header.smallest, header.largest), fingerprints=arrays.get("fingerprints"))

@@ -31,7 +31,7 @@ from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
 from lanczosnet.training.predict import Predictions, as_smiles_inputs, encode, predict, scaling_of
-from lanczosnet.training.reference import REFERENCE, Reference, read_reference
+from lanczosnet.training.reference import REFERENCE, ModelReference, read_reference
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
@@ -51,7 +51,7 @@ class TrainedModel:
     network: nn.Module
     task: Task
     config: ModelConfig
-    reference: Reference | None = None  # what predictions are compared with; None in models of earlier versions
+    reference: ModelReference | None = None  # what predictions are compared with; None in models of earlier versions
 
     def __repr__(self) -> str:
         return model_line(self)
@@ -60,7 +60,7 @@ class TrainedModel:
         return model_html(self)
 
     @property
-    def references(self) -> tuple[Reference | None, ...]:
+    def references(self) -> tuple[ModelReference | None, ...]:
         return (self.reference,)
 
     def inputs(self, graph: Data) -> Data:
@@ -104,7 +104,7 @@ class TrainedModel:
 
 
 def calibrated_as_asked(
-    found: Predictions, references: Sequence[Reference | None], interval: float | None, calibrated: bool
+    found: Predictions, references: Sequence[ModelReference | None], interval: float | None, calibrated: bool
 ) -> Predictions:
     """Predictions of one model or several, whose references these are, with what is asked for."""
     if interval is None and not calibrated:
@@ -120,7 +120,7 @@ def save(
     architecture: Architecture,
     task: Task,
     about: dict[str, Any],
-    reference: Reference | None = None,
+    reference: ModelReference | None = None,
 ) -> None:
     """Write the model directory; each file appears whole, and the configuration, written last, names its weights."""
     weights = {key: value.detach().to("cpu", copy=True).contiguous() for key, value in network.state_dict().items()}
@@ -146,7 +146,7 @@ def save_halved(source: Path, folder: Path) -> None:
 
 
 def _write(
-    folder: Path, weights: dict[str, Tensor], config: dict[str, Any], reference: Reference | None = None
+    folder: Path, weights: dict[str, Tensor], config: dict[str, Any], reference: ModelReference | None = None
 ) -> None:
     require("safetensors", to="to save a model")
     from safetensors.torch import save as serialized

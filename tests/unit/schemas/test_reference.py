@@ -11,7 +11,7 @@ from lanczosnet.graphs.cache import content_digest
 from lanczosnet.schemas.record import signed
 from lanczosnet.schemas.reference import reference_text
 from lanczosnet.training import Regression, TrainingError
-from lanczosnet.training.reference import Reference, read_reference
+from lanczosnet.training.reference import ModelReference, read_reference
 
 WEIGHTS, TASK = "a" * 64, Regression("graph", ("t", "u"), (0.0, 0.0), (1.0, 1.0))
 
@@ -36,7 +36,7 @@ def test_it_is_read_as_it_was_written(tmp_path):
     found.write(tmp_path / "again.safetensors", WEIGHTS)
     again = read_reference(tmp_path / "again.safetensors", WEIGHTS, TASK)
     for each in (found, again):
-        assert isinstance(each, Reference)
+        assert isinstance(each, ModelReference)
         assert each.sizes == (2, 9)
         assert np.array_equal(each.fingerprints, arrays()["fingerprints"])
         torch.testing.assert_close(each.y, torch.from_numpy(arrays()["y"]), equal_nan=True)

@@ -26,7 +26,7 @@ from lanczosnet.training.ensemble import load_models
 from lanczosnet.training.evaluation import evaluate
 from lanczosnet.training.job import job_of
 from lanczosnet.training.predict import Predictions
-from lanczosnet.training.reference import REFERENCE, Reference
+from lanczosnet.training.reference import REFERENCE, ModelReference
 from molecule_builders import molecule
 
 SMALL = {"hidden_channels": 8, "num_layers": 1, "num_steps": 4, "epochs": 2, "patience": 0}
@@ -42,8 +42,8 @@ def noise(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=generator(seed))
 
 
-def reference(items: torch.Tensor, y: torch.Tensor, answers: torch.Tensor) -> Reference:
-    return Reference(items, y, answers, (1, 9))
+def reference(items: torch.Tensor, y: torch.Tensor, answers: torch.Tensor) -> ModelReference:
+    return ModelReference(items, y, answers, (1, 9))
 
 
 def test_a_quantile_is_that_of_finite_samples_and_ignores_what_is_unknown():
