@@ -87,7 +87,8 @@ def graph_inputs(
     padding: Padding | None
     padding = padding_of(data.batch, num_graphs) if by_graph else padding_of(component, num_components)
     is_packed = packed and batch is not None and not static_shapes(x)
-    if padding.width > DENSE_UP_TO or num_nodes == 0 or is_packed:
+    is_large = padding.width > DENSE_UP_TO and not by_graph  # whoever wants it by graph has chosen the graphs
+    if is_large or num_nodes == 0 or is_packed:
         padding = None
     graph = SparseBatch(
         x=x,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity.hermitian import folded, unfolded
+from lanczosnet.batching.buckets import Buckets
 from lanczosnet.batching.formed import FormedOperators
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.graph_spectrum import GraphSpectrum
@@ -204,6 +205,9 @@ class LanczosNetwork(GraphNetwork):
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> PaddedBatch | None:
         """None with numbers on edges, for which weights are made in every step."""
         return None if self.edge_channels else super().prepare_all(graphs, validate=validate)
+
+    def prepare_buckets(self, graphs: PackedGraphs, most_bytes: int) -> Buckets | None:
+        return None if self.edge_channels else super().prepare_buckets(graphs, most_bytes)
 
     def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
         found = super().outputs(graph, states)

@@ -11,6 +11,7 @@ import torch
 
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.batching.padded import MOST_BYTES
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
 
@@ -141,3 +142,10 @@ def determinism_of(fabric: "Fabric") -> AbstractContextManager[None]:
 def exact_matmul() -> AbstractContextManager[None]:
     """All bits of float32 products, for what is computed once and used in every step."""
     return matmul_precision("highest")
+
+
+def block_bytes(device: torch.device) -> int:
+    """How much of the device's memory the operators of a data set may take: a quarter on a GPU."""
+    if device.type != "cuda":
+        return MOST_BYTES
+    return max(MOST_BYTES, torch.cuda.get_device_properties(device).total_memory // 4)

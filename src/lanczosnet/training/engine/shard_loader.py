@@ -11,7 +11,7 @@ from lanczosnet.backends.host_memory import return_freed_blocks
 from lanczosnet.backends.processes import Processes
 from lanczosnet.batching.shard import Shard, shard_of
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
-from lanczosnet.training.engine.loaders import WHOLE, Loader, Shapes, Share, Step, prepared
+from lanczosnet.training.engine.loaders import WHOLE, Loader, Shape, Shapes, Share, Step, prepared
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
@@ -38,7 +38,7 @@ class ShardLoader(Loader):
         _tell(part.shard)
         self.inputs = prepared(model, part, validate=True)
 
-    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
+    def step(self, items: Tensor, shape: Shape = None, copies: int = 1) -> Step:
         return next(self.steps(items, len(items)))
 
     def steps(
