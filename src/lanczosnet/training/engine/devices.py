@@ -11,6 +11,7 @@ import torch
 
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.batching.padded import MOST_BYTES
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
 
@@ -21,7 +22,12 @@ EVALUATION_BATCH = 1024  # graphs, on a GPU, where small batches leave most of i
 
 
 def fabric_for(
-    device: str = "auto", precision: str = "32-true", *, deterministic: bool = True, any_order: bool | None = None
+    device: str = "auto",
+    precision: str = "32-true",
+    *,
+    deterministic: bool = True,
+    any_order: bool | None = None,
+    gpu: int | None = None,
 ) -> "Fabric":
     """One process, or those that `torchrun` started.
 
@@ -29,6 +35,7 @@ def fabric_for(
     keeps all bits; on a CPU "16-mixed" is "bf16-mixed". Preparation and Lanczos keep them in either case.
 
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
+    Of several GPUs, `gpu` is the number of the one to take, counted round; a CPU leaves it out.
     """
     if any_order is not None:
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
@@ -41,7 +48,7 @@ def fabric_for(
     world = int(os.environ.get("WORLD_SIZE", "1"))
     fabric = Fabric(
         accelerator=device,
-        devices=local,
+        devices=local if gpu is None or not is_cuda(device) else [gpu % torch.cuda.device_count()],
         num_nodes=world // local,
         strategy="ddp" if world > 1 else "auto",
         precision=_of_lightning(device, precision),  # type: ignore[arg-type]
@@ -135,3 +142,10 @@ def determinism_of(fabric: "Fabric") -> AbstractContextManager[None]:
 def exact_matmul() -> AbstractContextManager[None]:
     """All bits of float32 products, for what is computed once and used in every step."""
     return matmul_precision("highest")
+
+
+def block_bytes(device: torch.device) -> int:
+    """How much of the device's memory the operators of a data set may take: a quarter on a GPU."""
+    if device.type != "cuda":
+        return MOST_BYTES
+    return max(MOST_BYTES, torch.cuda.get_device_properties(device).total_memory // 4)
