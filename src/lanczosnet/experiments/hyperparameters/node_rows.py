@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.2}
-_LANCZOS = {**_RESIDUAL, "spectral_filter": "anchored", "filter_channels": (128,), "short_scales": (0, 1, 2)}
+_LANCZOS = {**_RESIDUAL, "spectral_filter": "mlp", "filter_channels": (128,), "short_scales": (0, 1, 2)}
 
 
 @dataclass(frozen=True)
