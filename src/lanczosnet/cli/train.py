@@ -86,6 +86,12 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
+    checkpoint_activations: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
+        ),
+    ] = False,
     non_deterministic: Annotated[
         bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
@@ -134,7 +140,7 @@ def train(
         source=source,
         model=model,
         recipe=recipe,
-        settings=merged(ctx, "settings", read_settings(settings)),
+        settings=merged(ctx, "settings", read_settings(settings)) | _memory_settings(checkpoint_activations),
         data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
         split=division.kind,
         fraction=fraction,
@@ -169,6 +175,10 @@ def train(
                 if not is_shared:  # no process has the whole graph for the page
                     leave_model_page(folder, data_dir=data_dir, device=fabric.device)
             leave()
+
+
+def _memory_settings(checkpoint_activations: bool) -> dict[str, Any]:
+    return {"checkpoint_activations": True} if checkpoint_activations else {}
 
 
 def _trained(

@@ -18,6 +18,7 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.checkpointed import stage
 from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.edge_gates import EdgeGates
 from lanczosnet.layers.encoder import NodeInput
@@ -51,6 +52,7 @@ class LanczosOptions(TypedDict, total=False):
     initial_gain: float
     tied_scales: bool
     bias: bool
+    checkpoint_activations: bool
 
 
 class LanczosNetwork(GraphNetwork):
@@ -90,6 +92,8 @@ class LanczosNetwork(GraphNetwork):
             shallow network learns from few labels.
         tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
         bias: add a bias in every convolution; Algorithm 2 has none.
+        checkpoint_activations: store only what goes into each layer, and compute the rest again for the gradient. The
+            results are the same, to the bit; a step takes less memory and more time.
     """
 
     def __init__(
@@ -124,6 +128,7 @@ class LanczosNetwork(GraphNetwork):
         initial_gain: float = 1.0,
         tied_scales: bool = False,
         bias: bool = True,
+        checkpoint_activations: bool = False,
     ) -> None:
         super().__init__()
         self.short_scales = tuple(short_scales)
@@ -142,6 +147,7 @@ class LanczosNetwork(GraphNetwork):
         if is_complex:
             _check_complex(block, hidden_channels, num_typed)
         self.is_complex = is_complex
+        self.checkpoint_activations = checkpoint_activations
         inside = hidden_channels // 2 if is_complex else hidden_channels
         widths = [(inside, inside)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
@@ -155,7 +161,9 @@ class LanczosNetwork(GraphNetwork):
         if is_residual(block):
             _refuse_options_of_plain_blocks(normalization, residual)
             sizes = (first, hidden_channels, out_channels if readout is None else None, num_layers)
-            self.residual_stack = ResidualStack(*sizes, feedforward=feedforward, dropout=dropout)
+            self.residual_stack = ResidualStack(
+                *sizes, feedforward=feedforward, dropout=dropout, checkpoint_activations=checkpoint_activations
+            )
         else:
             self.between = norm_act_dropouts(plain, readout is not None, normalization, residual, dropout)
         self.input_dropout = FeatureDropout(node_dropout, input_dropout)
@@ -223,9 +231,14 @@ class LanczosNetwork(GraphNetwork):
     def _plain_stack(self, x: Tensor, convolutions: Sequence[Convolution]) -> Tensor:
         """Convolution after convolution, with normalization, activation and dropout in between."""
         for place, convolution in enumerate(convolutions):
-            y = convolution(x)
-            x = self.between[place](y, x) if place < len(self.between) else y
+            after = self.between[place] if place < len(self.between) else None
+            x = stage(_layer, x, convolution, after, checkpointed=self.checkpoint_activations)
         return x
+
+
+def _layer(x: Tensor, convolution: Convolution, after: nn.Module | None) -> Tensor:
+    y = convolution(x)
+    return y if after is None else after(y, x)
 
 
 def _on_both_parts(convolution: Convolution, x: Tensor) -> Tensor:

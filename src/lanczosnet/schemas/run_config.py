@@ -45,6 +45,7 @@ class RunConfig(Record, frozen=True, kw_only=True):
     features: Name | None = None
     device: Name | None = None
     precision: Name | None = None
+    checkpoint_activations: bool | None = None
     non_deterministic: bool | None = None
     checkpoint_seconds: Annotated[float, Meta(ge=0)] | None = None
     tensorboard: bool | None = None
