@@ -15,4 +15,5 @@ def stage(function: Callable[..., Tensor], *inputs: Any, checkpointed: bool) -> 
     """
     if not checkpointed or not torch.is_grad_enabled() or torch.compiler.is_exporting():
         return function(*inputs)
-    return checkpoint(function, *inputs, use_reentrant=False)  # type: ignore[no-any-return]
+    found: Tensor = checkpoint(function, *inputs, use_reentrant=False)
+    return found
