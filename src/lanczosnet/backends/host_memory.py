@@ -1,7 +1,10 @@
-"""Memory of the host that was freed goes back to the system."""
+"""Memory of the host: what was freed goes back to the system, and what lies there goes to a device."""
 
 import ctypes
 from contextlib import suppress
+
+import torch
+from torch import Tensor
 
 MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
 FIXED_SIZE = 2**20  # bytes
@@ -15,3 +18,10 @@ def return_freed_blocks() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, FIXED_SIZE)
+
+
+def from_host(rows: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Rows of a tensor on the host, on the device; a GPU computes while the next ones are copied to pinned memory."""
+    if device.type != "cuda":
+        return rows.to(device, dtype)
+    return rows.pin_memory().to(device, non_blocking=True).to(dtype)

@@ -92,6 +92,13 @@ def train(
             "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
         ),
     ] = False,
+    host_features: Annotated[
+        bool | None,
+        typer.Option(
+            "--host-features/--device-features",
+            help="Where features of one graph lie; by default on the host where a GPU has too little memory for them.",
+        ),
+    ] = None,
     non_deterministic: Annotated[
         bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
@@ -165,9 +172,10 @@ def train(
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
+            options |= {"host_features": host_features}
             train_several(specs, job, folder, as_json, **options)
         else:
-            fabric = fabric_for(device, precision, deterministic=deterministic)
+            fabric = fabric_for(device, precision, deterministic=deterministic, host_features=host_features)
             is_shared = shows_shares(fabric, job.data)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:

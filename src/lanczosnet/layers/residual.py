@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.sparse_features import SparseFeatures
 from lanczosnet.layers.checkpointed import stage
 
@@ -20,10 +21,13 @@ def is_residual(block: Block) -> bool:
 
 
 class InputLinear(nn.Linear):
-    """A linear map of features that may be `SparseFeatures`."""
+    """A linear map of features that may be `SparseFeatures` or `HostFeatures`."""
 
-    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
-        return super().forward(x) if isinstance(x, Tensor) else x @ self.weight.T + self.bias
+    def forward(self, x: Tensor | SparseFeatures | HostFeatures) -> Tensor:
+        if isinstance(x, Tensor):
+            return super().forward(x)
+        product = x @ self.weight.T
+        return product + self.bias.to(product.dtype)
 
 
 class ResidualBlock(nn.Module):
@@ -86,7 +90,7 @@ class ResidualStack(nn.Module):
             if isinstance(module, nn.Linear | nn.LayerNorm):
                 module.reset_parameters()
 
-    def forward(self, x: Tensor | SparseFeatures, convolutions: Sequence[Convolution]) -> Tensor:
+    def forward(self, x: Tensor | SparseFeatures | HostFeatures, convolutions: Sequence[Convolution]) -> Tensor:
         """`[..., node, in_channels]` and a convolution for every block -> `[..., node, out_channels]`."""
         run = partial(stage, checkpointed=self.checkpoint_activations)
         state = run(self.activation, self.input(x))

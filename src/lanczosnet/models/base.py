@@ -189,7 +189,7 @@ class LanczosNetwork(GraphNetwork):
 
     @property
     def multiplies_first(self) -> bool:
-        """Whether features meet nothing but weights at first: then they may be `SparseFeatures`."""
+        """Whether features meet nothing but weights at first: then they may be `SparseFeatures` or `HostFeatures`."""
         return self.residual_stack is not None or bool(self.convolutions[0].multiplies_first)
 
     @abstractmethod

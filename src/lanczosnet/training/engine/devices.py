@@ -21,7 +21,12 @@ EVALUATION_BATCH = 1024  # graphs, on a GPU, where small batches leave most of i
 
 
 def fabric_for(
-    device: str = "auto", precision: str = "32-true", *, deterministic: bool = True, any_order: bool | None = None
+    device: str = "auto",
+    precision: str = "32-true",
+    *,
+    deterministic: bool = True,
+    host_features: bool | None = None,
+    any_order: bool | None = None,
 ) -> "Fabric":
     """One process, or those that `torchrun` started.
 
@@ -29,6 +34,8 @@ def fabric_for(
     keeps all bits; on a CPU "16-mixed" is "bf16-mixed". Preparation and Lanczos keep them in either case.
 
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
+    With `host_features`, those of one graph stay on the host and travel chunk by chunk in every step; by default where
+    they would take more than half of a GPU's free memory.
     """
     if any_order is not None:
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
@@ -50,6 +57,7 @@ def fabric_for(
         fabric.launch()
     fabric.matmul_precision = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     fabric.deterministic = deterministic  # type: ignore[attr-defined]
+    fabric.host_features = host_features  # type: ignore[attr-defined]
     fabric.is_exact = precision == "32-exact"  # type: ignore[attr-defined]
     return fabric
 
