@@ -11,9 +11,10 @@ from torch_geometric.data import Data
 from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
 from lanczosnet.backends.registry import static_shapes
 from lanczosnet.backends.segments import segment_sum
+from lanczosnet.batching.chunks import row_ranges
 from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
-from lanczosnet.batching.host_features import HostFeatures, row_ranges
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
 from lanczosnet.graphs.formats.stored_graph import StoredGraph

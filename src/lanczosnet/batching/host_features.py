@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lanczosnet.backends.autograd import first_order
 from lanczosnet.backends.host_memory import from_host
+from lanczosnet.batching.chunks import row_ranges
 
 CHUNK_BYTES = 2**26
 
@@ -72,12 +73,6 @@ class HostFeatures:
         for rows in row_ranges(len(self), CHUNK_BYTES // bytes_of_row):
             chunk = from_host(self.rows[rows], self.device, dtype)
             yield rows, chunk if self.noise is None else self.noise.on(chunk, rows.start)
-
-
-def row_ranges(num_rows: int, at_a_time: int) -> Iterator[slice]:
-    """All rows, so many at a time."""
-    at_a_time = max(1, at_a_time)
-    return (slice(first, min(first + at_a_time, num_rows)) for first in range(0, num_rows, at_a_time))
 
 
 class _ChunkedProduct(torch.autograd.Function):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lanczosnet.batching.chunks import by_rows
 from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.sparse_features import SparseFeatures
 from lanczosnet.layers.checkpointed import stage
@@ -49,7 +50,10 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor, convolution: Convolution) -> Tensor:
         """`[..., node, channel]` both ways."""
-        y = self.activation(convolution(self.normalization(x)))
+        return by_rows(self._added, x, convolution(self.normalization(x)))
+
+    def _added(self, x: Tensor, convolved: Tensor) -> Tensor:
+        y = self.activation(convolved)
         return x + (y if self.feedforward is None else self.feedforward(y))
 
 
