@@ -2,6 +2,7 @@
 
 import ctypes
 from contextlib import suppress
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -18,6 +19,18 @@ def return_freed_blocks() -> None:
     """
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).mallopt(MMAP_THRESHOLD, FIXED_SIZE)
+
+
+def free_host_memory(system: Path = Path("/")) -> int | None:
+    """Bytes that this process may still take, of the machine or of its container; None where nothing says so."""
+    found = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = (system / "proc/meminfo").read_text().splitlines()
+        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
+    with suppress(OSError, ValueError):  # "max" is no number
+        group = system / "sys/fs/cgroup"
+        found.append(int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return max(0, min(found)) if found else None
 
 
 def from_host(rows: Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:

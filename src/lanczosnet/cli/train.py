@@ -9,6 +9,7 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
+from lanczosnet.cli.memory import check_memory
 from lanczosnet.cli.molecule_options import (
     DescriptorColumns,
     Descriptors,
@@ -106,6 +107,10 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print how much memory one graph will take, and do nothing.")
+    ] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Train where memory will not do, by the estimate.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs as well.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -119,6 +124,8 @@ def train(
     lanczosnet train molecules.csv --target-columns logS --out runs/solubility --resume
 
     torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
+
+    lanczosnet train big/ --dry-run prints how much memory that will take.
 
     lanczosnet train chameleon-filtered --mask all
 
@@ -167,6 +174,8 @@ def train(
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = division.specs(job, seeds)
+    if dry_run and len(specs) > 1:
+        raise typer.BadParameter("memory is estimated for one run: name one seed and one split", param_hint="--dry-run")
     for note in job.notes:
         typer.echo(in_options(note), err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
@@ -177,6 +186,7 @@ def train(
         else:
             fabric = fabric_for(device, precision, deterministic=deterministic, host_features=host_features)
             is_shared = shows_shares(fabric, job.data)
+            check_memory(job, fabric, anyway=anyway, dry_run=dry_run)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)

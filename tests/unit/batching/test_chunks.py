@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from graph_builders import generator, random_edges
 from lanczosnet.batching import chunks
 from lanczosnet.models import model
+from lanczosnet.training.engine.live_bytes import LiveBytes
 
 NODES = 300
 NETWORKS = {
@@ -29,9 +30,9 @@ def network(request) -> torch.nn.Module:
     return model(name, 12, 40, 3, 3, **({"block": "residual"} | steps | options)).double().eval()
 
 
-def graph() -> Data:
-    edges = random_edges(NODES)
-    x = torch.randn(NODES, 12, generator=generator(0), dtype=torch.float64)
+def graph(nodes: int = NODES) -> Data:
+    edges = random_edges(nodes)
+    x = torch.randn(nodes, 12, generator=generator(0), dtype=torch.float64)
     return Data(x=x, edge_index=edges, edge_type=edges.sum(0) % 2)
 
 
@@ -83,3 +84,18 @@ def test_parts_have_eight_channels_or_more(parts) -> None:
     sizes = []
     chunks.by_channels(lambda part: sizes.append(part.stop - part.start) or x.expand(4, sizes[-1]), 40, 3)
     assert sizes == [14, 14, 12]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("block", "most"), [("residual", 4.5), ("plain", 4.0)])
+def test_chunks_take_less_memory(monkeypatch, block: str, most: float) -> None:
+    """Input, norm and output of a block, or input and output of a layer, and chunks of a fifth of them."""
+    network = model("lanczosnet", 12, 40, 3, 3, block=block, num_steps=6).double().eval()
+    inputs, peaks, nodes = network.prepare(graph(10_000)), [], 10_000
+    for whole in (2**60, 20 * nodes):
+        monkeypatch.setattr(chunks, "LARGEST_WHOLE", whole)
+        monkeypatch.setattr(chunks, "CHUNK", 8 * nodes)
+        with LiveBytes() as counted:
+            network(inputs)
+        peaks.append(counted.peak / (8 * nodes * 40))
+    assert peaks[1] <= most < 1.5 * most < peaks[0]

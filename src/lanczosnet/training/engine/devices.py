@@ -11,6 +11,7 @@ import torch
 
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.backends.host_memory import free_host_memory
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
 
@@ -106,6 +107,13 @@ def hardware(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name()
     return f"{device.type} ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
+
+
+def free_memory_of(device: torch.device) -> int | None:
+    """Bytes that nothing uses, of a GPU or of the host; None where nothing says so."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return free_host_memory() if device.type == "cpu" else None
 
 
 def default_device() -> tuple[str, str]:

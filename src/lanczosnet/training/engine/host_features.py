@@ -17,6 +17,16 @@ def with_features_placed(model: nn.Module, data: Any, device: torch.device, on_h
 
     Else the graph as it is. Networks whose first layer does more than multiply features need them on the device.
     """
+    if not stays_on_host(model, data, device, on_host):
+        return data
+    placed = copy(data)
+    placed.num_nodes = len(data.x)
+    placed.x = HostFeatures(data.x, device, data.x.dtype)
+    return placed
+
+
+def stays_on_host(model: nn.Module, data: Any, device: torch.device, on_host: bool | None = None) -> bool:
+    """Whether features do so; asking for it where a network cannot is an error."""
     x = data.get("x")
     can_stay = bool(getattr(model, "takes_host_features", False)) and isinstance(x, torch.Tensor)
     if on_host and not can_stay:
@@ -24,12 +34,7 @@ def with_features_placed(model: nn.Module, data: Any, device: torch.device, on_h
             f"this {type(model).__name__} does more with features than multiply them with weights, so they cannot stay "
             "on the host: take LanczosNet with residual blocks, or leave host_features out"
         )
-    if not can_stay or on_host is False or not (on_host or _are_too_large(x, device)):
-        return data
-    placed = copy(data)
-    placed.num_nodes = len(x)
-    placed.x = HostFeatures(x, device, x.dtype)
-    return placed
+    return can_stay and (_are_too_large(x, device) if on_host is None else on_host)
 
 
 def _are_too_large(x: torch.Tensor, device: torch.device) -> bool:
