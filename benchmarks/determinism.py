@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.affinity import SparseOperator
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.experiments.hyperparameters.row import published_form
 from lanczosnet.graphs import split
 from lanczosnet.models import MODELS
 from lanczosnet.training import Trial, architecture_for, fit_concurrent, recipe, task_of
@@ -60,7 +61,7 @@ def training(data: Data, name: str, epochs: int) -> list[str]:
         for seed in SEEDS:
             parts = split(data, "uniform", fraction=0.05, seed=seed)
             task = task_of(data, parts.train)
-            options = {"hidden_channels": 64, "num_layers": 2, "dropout": 0.5}
+            options = {**published_form(name), "hidden_channels": 64, "num_layers": 2, "dropout": 0.5}
             trials.append(Trial(architecture_for(data, task, name, options).build(seed), parts, task, seed))
         begin = time.perf_counter()
         fit_concurrent(trials, data, chosen, fabric=fabric)

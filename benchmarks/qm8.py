@@ -26,6 +26,7 @@ from training import PlainNetwork, plain_epoch
 
 from lanczosnet.experiments import row
 from lanczosnet.experiments.grid import TITLES
+from lanczosnet.experiments.hyperparameters.row import published_form
 from lanczosnet.experiments.runner import some_graphs
 from lanczosnet.graphs import PackedGraphs, Split, load, split
 from lanczosnet.layers.readout import GatedMeanReadout
@@ -79,7 +80,8 @@ class Benchmark:
 
     def trainers(self, name: str, count: int) -> list[Trainer]:
         model, _, variant = name.partition("/")
-        architecture = architecture_for(self.graphs, self.task, model, row("qm8", model, variant).options)
+        options = {**published_form(model), **row("qm8", model, variant).options}
+        architecture = architecture_for(self.graphs, self.task, model, options)
         networks = [architecture.build(seed).to(self.device) for seed in range(count)]
         on_device = loaders.loader_for(networks[0], self.graphs, self.device)
         return [

@@ -113,7 +113,7 @@ def test_ctrl_c_leaves_what_is_finished_and_says_how_to_go_on(tmp_path, monkeypa
     monkeypatch.setattr("lanczosnet.experiments.runner.work", stopped)
     monkeypatch.setattr("sys.argv", ["lanczosnet", "table", *CORA])
     result = invoke(*CORA, "--out", tmp_path / "s", expect=130)
-    assert "to go on: lanczosnet table citation --datasets cora" in result.stderr
+    assert "to continue: lanczosnet table citation --datasets cora" in result.stderr
 
 
 def test_a_failed_run_is_shown_and_ends_with_1(real_data, tmp_path, monkeypatch):

@@ -392,7 +392,7 @@ MISTAKES = [
     (["train", "path", "--split", "uniform"], 1, "has no targets"),
     (["train"], 2, "Missing argument"),
     (["evaluate", "nowhere"], 1, "no model directory"),
-    (["evaluate", "nowhere", "--part", "tset"], 2, "none of train, val, test"),
+    (["evaluate", "nowhere", "--part", "tset"], 2, "must be train, val or test"),
     (["predict", "nowhere", "C"], 1, "no model directory"),
     (["predict"], 2, "Missing argument"),
 ]
@@ -431,7 +431,7 @@ def test_a_model_is_replaced_only_on_demand(tmp_path):
 def test_an_interrupted_run_is_begun_anew_on_demand_only(tmp_path):
     arguments = ["train", "karate", *TINY, "--split", "1-per-class", "--out", tmp_path]
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of a run that was killed")
-    assert "holds a run that was interrupted" in str(invoke(*arguments, expect=1).exception)
+    assert "holds an interrupted run" in str(invoke(*arguments, expect=1).exception)
     invoke(*arguments, "--overwrite")
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
@@ -543,7 +543,7 @@ def test_a_signal_says_the_command_to_resume(tmp_path, number, status):
     process.send_signal(number)
     _, error = process.communicate(timeout=60)
     assert process.returncode == status
-    assert "to go on: lanczosnet train digits" in error
+    assert "to continue: lanczosnet train digits" in error
     assert error.rstrip().endswith("--resume")
     assert "Traceback" not in error
     assert (tmp_path / "checkpoint.safetensors").exists()

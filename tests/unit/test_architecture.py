@@ -1,7 +1,9 @@
 """Imports point one way: cli -> experiments, report -> training, models, graphs -> layers -> filters -> krylov."""
 
 import ast
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,3 +126,65 @@ def _asks_for_a_device(node: ast.AST) -> bool:
 
 def test_devices_are_asked_for_in_one_place() -> None:
     assert [line for file in modules_without_devices() for line in device_tests(file)] == []
+
+
+def definitions(*kinds: type[ast.stmt]) -> list[tuple[Path, Any]]:
+    """All definitions of these kinds, nested ones too."""
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))}
+    return [(file, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def test_no_two_classes_share_a_name() -> None:
+    files: dict[str, list[str]] = {}
+    for file, node in definitions(ast.ClassDef):
+        files.setdefault(node.name, []).append(file.relative_to(PACKAGE).as_posix())
+    assert {name: where for name, where in files.items() if len(where) > 1} == {}
+
+
+LONGEST_FUNCTION = 60  # lines
+
+
+def lines_of_body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Of a command, what follows its list of options and its help."""
+    return node.end_lineno - node.body[0].end_lineno
+
+
+def test_no_function_is_long_but_for_the_options_of_a_command() -> None:
+    long = []
+    for file, node in definitions(ast.FunctionDef, ast.AsyncFunctionDef):
+        name = file.relative_to(PACKAGE).as_posix()
+        is_command = file.parent.name == "cli" and node.name == file.stem
+        lines = lines_of_body(node) if is_command else node.end_lineno - node.lineno + 1
+        if lines > LONGEST_FUNCTION:
+            long.append(f"{name}: {node.name} has {lines} lines")
+    assert long == []
+
+
+def forms(base: str, method: str) -> set[str]:
+    """The classes of `filters` and `batching` that inherit from this one and define a method."""
+    found = definitions(ast.ClassDef)
+    return {
+        node.name
+        for file, node in found
+        if file.parent.name in ("filters", "batching")
+        and any(isinstance(parent, ast.Name) and parent.id == base for parent in node.bases)
+        and any(isinstance(part, ast.FunctionDef) and part.name == method for part in node.body)
+    }
+
+
+def test_the_page_lists_the_forms_of_equations() -> None:
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith(("| V^T X", "| Eq. 7"))]
+    listed = [set(re.findall(r"`(\w+)`:", row)) for row in rows]
+    equation_7 = {
+        node.name
+        for file, node in definitions(ast.ClassDef)
+        if file.parent.name == "batching" and "Eq. 7" in _texts_of(node, "convolve")
+    }
+    assert listed == [forms("SpectralBasis", "project"), equation_7]
+    assert all(len(names) <= 3 for names in listed)
+
+
+def _texts_of(node: ast.ClassDef, method: str) -> str:
+    parts = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == method)
+    return " ".join(ast.get_docstring(part) or "" for part in parts)

@@ -17,7 +17,7 @@ ENTRIES_AT_A_TIME = 2**21  # of a range of rows, at least: sorting them takes te
 MOST_RANGES = 16  # each of which looks through all edges
 
 
-class Rows(NamedTuple):
+class CoalescedRows(NamedTuple):
     """Some rows of the result."""
 
     column: Tensor  # [entry]
@@ -93,7 +93,7 @@ def _taken(values: Tensor, place: Tensor | None) -> Tensor:
     return values if place is None else values.index_select(0, place)
 
 
-def _rows(source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int], num_nodes: int) -> Rows:
+def _rows(source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int], num_nodes: int) -> CoalescedRows:
     """Of the edges that begin there."""
     first, end = rows
     nodes, num_edges = torch.arange(first, end, device=source.device), len(source)
@@ -109,7 +109,7 @@ def _rows(source: Tensor, target: Tensor, weight: Tensor, rows: tuple[int, int],
     diagonal = position[num_edges:].clone()
     del position
     count = torch.bincount(key // max(num_nodes, 1), minlength=end - first)
-    return Rows((key % max(num_nodes, 1)).to(index_type(num_nodes)), values, count, diagonal)
+    return CoalescedRows((key % max(num_nodes, 1)).to(index_type(num_nodes)), values, count, diagonal)
 
 
 def _joined(parts: list[Tensor]) -> Tensor:

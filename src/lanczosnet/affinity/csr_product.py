@@ -36,7 +36,7 @@ def csr_matrix(row: Tensor, column: Tensor, entries: Tensor, shape: tuple[int, i
 
 
 def constant_product(signal: Tensor, matrix: Tensor, transpose: Tensor) -> Tensor:
-    """matrix @ signal with a gradient for the signal; the matrix is data, sparse, and its transpose is at hand."""
+    """matrix @ signal with a gradient for the signal; the matrix is data, sparse, and its transpose is known."""
     return _ConstantProduct.apply(signal, matrix, transpose)
 
 

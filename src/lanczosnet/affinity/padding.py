@@ -21,7 +21,7 @@ class SignalLayout(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Padding:
-    """Where the rows of a signal stand in blocks of `width` places; all other places are padding.
+    """Where the rows of a signal are in blocks of `width` places; all other places are padding.
 
     Args:
         num_blocks: graphs or components.
@@ -104,7 +104,7 @@ def block_entries(operator: SparseOperator, padding: Padding) -> BlockEntries:
 def dense_blocks(operator: SparseOperator, padding: Padding, entries: BlockEntries | None = None) -> DenseOperator:
     """The operator's diagonal blocks as a padded dense batch; gradients reach the entries.
 
-    `entries`, where at hand, saves finding out which of the operator's entries they are.
+    `entries`, if known, saves the search for the operator's entries in the blocks.
     """
     entry, block, row, column = block_entries(operator, padding) if entries is None else entries
     values = operator.values if entry is None else operator.values.index_select(0, entry)

@@ -57,7 +57,7 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
 
 
 def check_product(matrix: Tensor, signal: Tensor) -> None:
-    """PyTorch's product refuses these; a kernel would read what is not there."""
+    """PyTorch's product refuses these; a Triton kernel would read what is not there."""
     if signal.dim() not in (1, 2) or len(signal) != matrix.shape[1] or signal.dtype != matrix.dtype:
         raise ValueError(
             f"a matrix of shape {tuple(matrix.shape)} and type {matrix.dtype} cannot be multiplied with a signal of "

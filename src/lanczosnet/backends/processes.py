@@ -15,7 +15,7 @@ class Processes:
     """A group of processes, each of which holds some nodes. All of them make the same calls in the same order."""
 
     def __init__(self, group: Any = None) -> None:
-        """With a group of its own, messages do not mix with those of the optimizer."""
+        """In a separate group, messages do not mix with those of the optimizer."""
         self.group = group
         self.size = dist.get_world_size(group) if _is_many() else 1
         self.rank = dist.get_rank(group) if _is_many() else 0
@@ -72,7 +72,7 @@ class Processes:
 
 
 def processes_here() -> Processes:
-    """Those that `torchrun` started, in a group of their own; one without it."""
+    """Those that `torchrun` started, in a separate group; one without it."""
     return Processes(dist.new_group() if _is_many() else None)
 
 

@@ -184,7 +184,7 @@ def _is_admitted(implementation: Implementation, name: str) -> bool:
 
 
 def preferred_backend(name: str) -> str | None:
-    """The backend that a context manager, or else the environment, asks for."""
+    """The backend that a context manager, or else the environment, prefers."""
     for backend, operation in reversed(_forced):
         if operation in (None, name):
             return backend
@@ -219,7 +219,7 @@ def table(device: str) -> list[tuple[str, str, str]]:
 def _choice(name: str, device: str) -> tuple[str, str]:
     backend = preferred_backend(name)
     if backend is not None and backend not in {implementation.name for implementation in ROWS[name]}:
-        return REFERENCE, f"{backend} is asked for" if backend == REFERENCE else f"there is no {backend} form"
+        return REFERENCE, f"{backend} is requested" if backend == REFERENCE else f"there is no {backend} form"
     candidates = [each for each in ROWS[name] if _is_admitted(each, name)]
     here = [each for each in candidates if each.is_installed and each.device == device]
     if here:

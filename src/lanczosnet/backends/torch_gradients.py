@@ -21,12 +21,12 @@ def embedding(table: Tensor, rows: Tensor) -> Tensor:
 
 
 def gru_cell(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:
-    """One kernel, and one for the gradient."""
+    """PyTorch's fused cell: one CUDA kernel, and one for the gradient."""
     return torch.ops.aten._thnn_fused_gru_cell(input_gates, hidden_gates, state)[0]
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """One kernel, and one for the gradient."""
+    """PyTorch's fused cell: one CUDA kernel, and one for the gradient."""
     found = torch.ops.aten._thnn_fused_lstm_cell(gates, torch.zeros_like(gates), cell.to(gates.dtype))
     return found[:2]
 

@@ -24,7 +24,7 @@ class ChebyNet(BaselineNetwork):
 
     Args:
         polynomial_order: the highest k (PyG's `K` counts the terms, one more).
-        self_loops: L of A + I, as in the Lanczos networks' S, in place of A.
+        self_loops: L of A + I instead of A, as in the Lanczos networks' S.
         initial_gain: of the first weights, relative to Glorot's.
         *sizes, **common: as in `BaselineNetwork`.
     """

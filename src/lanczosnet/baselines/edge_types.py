@@ -1,7 +1,8 @@
 """One weight matrix or message function per edge type, on lists of edges as PyG has them."""
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -134,28 +135,17 @@ class _OneMatrix(torch.autograd.Function):
         return of_typed, *of_weights
 
 
-class NodeMessages(nn.Module):
-    """Messages f_c(x_j) with one function per channel, aggregated over each channel's edges, side by side.
-
-    Args:
-        channels: size of the states and of the messages.
-        num_channels: C, the simple graph and one per edge type.
-        message_channels: hidden sizes of the f_c; none for a matrix.
-        aggregation: "sum" or "mean".
+class MessageFunctions(nn.Module, ABC):
+    """One function f_c per channel, whose messages are aggregated over the channel's edges, side by side.
 
     Shapes:
         `[node, channels]` and C `EdgeList` -> `[node, C * channels]`; weights of edges are not looked at.
     """
 
-    def __init__(
-        self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
-    ) -> None:
+    def __init__(self, functions: Iterable[MLP], aggregation: Aggregation) -> None:
         super().__init__()
-        sizes = [channels, *message_channels, channels]
-        bias = len(message_channels) > 0
-        self.functions = nn.ModuleList(MLP(sizes, norm=None, bias=bias) for _ in range(num_channels))
+        self.functions = nn.ModuleList(functions)
         self.aggregation = checked_aggregation(aggregation)
-        self.aggregate = SimpleConv(self.aggregation)
 
     def reset_parameters(self) -> None:
         for function in self.functions:
@@ -164,8 +154,30 @@ class NodeMessages(nn.Module):
     def forward(self, x: Tensor, channels: Sequence[EdgeList]) -> Tensor:
         return self.along(channels)(x)
 
+    @abstractmethod
     def along(self, channels: Sequence[EdgeList]) -> Messages:
         """From states to messages, for steps that repeat on the same graphs."""
+
+
+class NodeMessages(MessageFunctions):
+    """Messages f_c(x_j).
+
+    Args:
+        channels: size of the states and of the messages.
+        num_channels: C, the simple graph and one per edge type.
+        message_channels: hidden sizes of the f_c; none for a matrix.
+        aggregation: "sum" or "mean".
+    """
+
+    def __init__(
+        self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
+    ) -> None:
+        sizes = [channels, *message_channels, channels]
+        bias = len(message_channels) > 0
+        super().__init__((MLP(sizes, norm=None, bias=bias) for _ in range(num_channels)), aggregation)
+        self.aggregate = SimpleConv(self.aggregation)
+
+    def along(self, channels: Sequence[EdgeList]) -> Messages:
         index = side_by_side(channels).edge_index
 
         def messages(x: Tensor) -> Tensor:
@@ -175,28 +187,17 @@ class NodeMessages(nn.Module):
         return messages
 
 
-class PairMessages(nn.Module):
-    """Messages f_c([x_i, x_j]) of both ends of an edge; otherwise as `NodeMessages`."""
+class PairMessages(MessageFunctions):
+    """Messages f_c([x_i, x_j]) of both ends of an edge; arguments as in `NodeMessages`."""
 
     def __init__(
         self, channels: int, num_channels: int, message_channels: Sequence[int] = (), aggregation: Aggregation = "sum"
     ) -> None:
-        super().__init__()
         sizes = [2 * channels, *message_channels, channels]
-        self.functions = nn.ModuleList(MLP(sizes, norm=None) for _ in range(num_channels))
-        self.aggregation = checked_aggregation(aggregation)
+        super().__init__((MLP(sizes, norm=None) for _ in range(num_channels)), aggregation)
         self.aggregate = SimpleConv(self.aggregation).aggr_module
 
-    def reset_parameters(self) -> None:
-        for function in self.functions:
-            function.reset_parameters()  # type: ignore[operator]
-
-    def forward(self, x: Tensor, channels: Sequence[EdgeList]) -> Tensor:
-        return self.along(channels)(x)
-
     def along(self, channels: Sequence[EdgeList]) -> Messages:
-        """From states to messages, for steps that repeat on the same graphs."""
-
         def messages(x: Tensor) -> Tensor:
             received = []
             for function, edges in zip(self.functions, channels, strict=True):

@@ -22,7 +22,7 @@ from lanczosnet.batching.padded import PaddedBatch
 class AttentionBatch(ChannelBatch):
     """Graphs with how often nodes are neighbours."""
 
-    can_pair = False  # a program of the kernel holds one graph: a pair would be a larger tile, mostly of nothing
+    can_pair = False  # a program of the Triton kernel holds one graph: a pair would be a larger tile, mostly of nothing
 
     def inputs(self) -> ChannelInputs:
         # Padding attends to itself, so that every softmax has something to choose from.

@@ -40,7 +40,7 @@ class ChannelBatch(PaddedBatch):
     matrix: Annotated[Tensor, "graph channel node node"]
 
     can_pair = True
-    widest_pair = DENSE_UP_TO  # of the kernel that aggregates
+    widest_pair = DENSE_UP_TO  # of the Triton kernel that aggregates
 
     def inputs(self) -> ChannelInputs:
         return ChannelInputs(FormedOperators(self.matrix.transpose(0, 1).contiguous(), self.padding))

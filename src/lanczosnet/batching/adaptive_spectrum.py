@@ -90,7 +90,7 @@ def adaptive_spectrum(
         start: the Lanczos start vector; ones where absent.
         exact_up_to: the most nodes of a graph (dense) or component (sparse) that is kept exactly; K where absent, and
             0 for the published path, which runs Lanczos on everything.
-        search_steps: run so many Lanczos steps, keep the `num_steps` Ritz pairs of largest modulus; a single pair has
+        search_steps: run this many Lanczos steps, keep the `num_steps` Ritz pairs of largest modulus; a single pair has
             no gradient where Ritz values meet: only where nothing of S is learned.
         component: the component of every node of a sparse operator, `[node]`; one component where absent.
         num_components: how many there are.

@@ -1,7 +1,7 @@
-"""Operators that are formed beforehand, in padded blocks: few products, whatever the graphs look like.
+"""Precomputed operators in padded blocks: few products, whatever the graphs look like.
 
 An operator that is zero in the columns of padding keeps what stands there out of everything else; only a readout has to
-look away. Signals may therefore carry padding along, `[graph x node, channel]`, so that all shapes stay the same; or
+mask it. Signals may therefore include padding, `[graph x node, channel]`, so that all shapes stay the same; or
 leave it out, `[node, channel]`, where that costs nothing and arithmetic does.
 """
 

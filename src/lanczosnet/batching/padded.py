@@ -175,7 +175,7 @@ def block_pairs(table: Tensor, graphs: Tensor | None, grown: Sequence[int], widt
 class _Apart(torch.autograd.Function):
     """Two graphs of every block one by one again, with so many rows each: `[block, node, channel]` -> `[graph, ...]`.
 
-    Backwards their gradients share blocks as the graphs do, which is one kernel where PyTorch's own way takes six.
+    Backwards their gradients share blocks as the graphs do, which is one CUDA kernel where PyTorch's own way takes six.
     """
 
     @staticmethod

@@ -18,7 +18,7 @@ from lanczosnet.graphs.formats.stored_graph import StoredGraph
 SMALLEST_SHARED = 2**10  # nodes of a component that may lie in several processes
 
 
-class Rows(NamedTuple):
+class StoredRows(NamedTuple):
     """The stored entries of some nodes, by node."""
 
     row: Tensor  # [entry], which of the nodes
@@ -81,7 +81,7 @@ def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device
     return ShardData(shard=shard, num_nodes=len(nodes), **tensors)
 
 
-def _rows(data: StoredGraph, nodes: Tensor) -> Rows:
+def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     pointer = data.row_pointer
     begin, end = _taken(pointer[:-1], nodes), _taken(pointer[1:], nodes)
     count = end - begin
@@ -92,7 +92,7 @@ def _rows(data: StoredGraph, nodes: Tensor) -> Rows:
     else:
         entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
     weight = data.get("edge_weight")
-    return Rows(row, data.column[entries].long(), None if weight is None else weight[entries])
+    return StoredRows(row, data.column[entries].long(), None if weight is None else weight[entries])
 
 
 def _taken(values: Tensor, nodes: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ def _with_whole_components(
 
 
 def _operator(
-    processes: Processes, nodes: Tensor, rows: Rows, bounds: Tensor, num_nodes: int, dtype: torch.dtype
+    processes: Processes, nodes: Tensor, rows: StoredRows, bounds: Tensor, num_nodes: int, dtype: torch.dtype
 ) -> ShardedOperator:
     place = torch.searchsorted(nodes, rows.column).clamp(max=max(len(nodes) - 1, 0))
     is_inside = nodes[place] == rows.column if len(nodes) else torch.zeros_like(rows.column, dtype=torch.bool)

@@ -1,10 +1,13 @@
 """`--config` and `--save-config`: the options of a run in a file."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from lanczosnet.cli.molecule_options import MoleculeOptions
 
 if TYPE_CHECKING:
     from lanczosnet.schemas.run_config import RunConfig
@@ -12,19 +15,7 @@ if TYPE_CHECKING:
 # What a file does not hold: how this one command runs.
 OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json", "dry_run", "anyway"}
 OF_THE_COMMAND |= {"limits"}  # which a file must not raise
-# Of molecules: they are written into the table `data`.
-OF_THE_COMMAND |= {
-    "smiles_column",
-    "target_columns",
-    "ignore_columns",
-    "id_column",
-    "task",
-    "strict",
-    "descriptor_columns",
-    "descriptors",
-    "largest_fragment",
-    "explicit_hydrogens",
-}
+OF_THE_COMMAND |= {field.name for field in fields(MoleculeOptions)}  # they are written into the table `data`
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file
 
 

@@ -39,7 +39,7 @@ def embed(
     from lanczosnet.diffusion_maps import DiffusionMap
 
     if data.num_nodes <= components:
-        raise ValueError(f"{data.num_nodes} nodes have fewer than {components} coordinates: ask for fewer --components")
+        raise ValueError(f"{data.num_nodes} nodes have fewer than {components} coordinates: reduce --components")
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         mapped = DiffusionMap(n_components=components, t=t).fit_graph(data)

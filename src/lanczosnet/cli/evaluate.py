@@ -29,7 +29,7 @@ def evaluate(
     lanczosnet evaluate runs/solubility --data more.csv --json
     """
     if part not in ("train", "val", "test"):
-        raise typer.BadParameter(f"{part!r} is none of train, val, test", param_hint="--part")
+        raise typer.BadParameter(f"{part!r} must be train, val or test", param_hint="--part")
     from lanczosnet.training.evaluation import evaluate as measure
     from lanczosnet.training.evaluation import original_data
     from lanczosnet.training.serialization import load_model

@@ -1,8 +1,8 @@
 """What a training on one large graph will take, said before it begins."""
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,28 +12,59 @@ if TYPE_CHECKING:
     from lanczosnet.training import Job
     from lanczosnet.training.memory import GraphSize, MemoryEstimate
 
+DRY_RUN = "--dry-run"
 LARGE_GRAPH = 100_000  # nodes, from which on an estimate is shown for graphs that are in memory, too
 MOST_PROCESSES = 64
 FEW_CHANNELS = 16
 LARGE_SHARE = 0.1  # of the whole: a part that is worth changing
 
 
-def check_memory(job: "Job", fabric: "Fabric", *, anyway: bool, dry_run: bool) -> None:
-    """Show what the training of a large graph takes, and stop if it will not fit; a dry run stops in any case."""
-    from lanczosnet.training.engine.devices import free_memory_of
+@dataclass(frozen=True)
+class MemoryOptions:
+    """What a training does about memory."""
 
-    if not _is_shown(job, fabric, dry_run):
-        return
-    plan = _Plan(job, fabric)
-    estimate, free = plan.estimate(), free_memory_of(fabric.device)
-    of_free = "" if free is None else f"; {_readable(free)} of {fabric.device.type} memory are free"
-    typer.echo(f"memory: about {estimate}{of_free}", err=not dry_run)
-    if free is not None and plan.needed(estimate) > free and not anyway:
-        from lanczosnet.training import TrainingError
+    checkpoint_activations: Annotated[
+        bool,
+        typer.Option(
+            "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
+        ),
+    ] = False
+    host_features: Annotated[
+        bool | None,
+        typer.Option(
+            "--host-features/--device-features",
+            help="Where features of one graph lie; by default on the host where a GPU has too little memory for them.",
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print how much memory one graph will take, and do nothing.")
+    ] = False
+    anyway: Annotated[bool, typer.Option("--anyway", help="Train where memory will not do, by the estimate.")] = False
 
-        raise TrainingError(plan.advice(estimate, free))
-    if dry_run:
-        raise typer.Exit
+    def settings(self) -> dict[str, Any]:
+        """Options of the network."""
+        return {"checkpoint_activations": True} if self.checkpoint_activations else {}
+
+    def check_number(self, num_runs: int) -> None:
+        if self.dry_run and num_runs > 1:
+            raise typer.BadParameter("memory is estimated for one run: name one seed and one split", param_hint=DRY_RUN)
+
+    def check(self, job: "Job", fabric: "Fabric") -> None:
+        """Show what the training of a large graph takes, and stop if it will not fit; a dry run stops in any case."""
+        from lanczosnet.training.engine.devices import free_memory_of
+
+        if not _is_shown(job, fabric, self.dry_run):
+            return
+        plan = _Plan(job, fabric)
+        estimate, free = plan.estimate(), free_memory_of(fabric.device)
+        of_free = "" if free is None else f"; {_readable(free)} of {fabric.device.type} memory are free"
+        typer.echo(f"memory: about {estimate}{of_free}", err=not self.dry_run)
+        if free is not None and plan.needed(estimate) > free and not self.anyway:
+            from lanczosnet.training import TrainingError
+
+            raise TrainingError(plan.advice(estimate, free))
+        if self.dry_run:
+            raise typer.Exit
 
 
 def _is_shown(job: "Job", fabric: "Fabric", dry_run: bool) -> bool:
@@ -49,7 +80,7 @@ def _is_shown(job: "Job", fabric: "Fabric", dry_run: bool) -> bool:
     if dry_run and not is_shown:
         raise typer.BadParameter(
             "memory is estimated for one graph on one device, without types and numbers of edges, signs and phases",
-            param_hint="--dry-run",
+            param_hint=DRY_RUN,
         )
     return is_shown
 

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -10,55 +11,56 @@ import typer
 SmilesColumn = Annotated[
     str | None, typer.Option("--smiles-column", metavar="NAME", help="Of the SMILES; found where it is clear.")
 ]
-TargetColumns = Annotated[
-    str | None, typer.Option("--target-columns", metavar="NAME,...", help="What is learnt; found where it is clear.")
-]
-IgnoreColumns = Annotated[
-    str | None, typer.Option("--ignore-columns", metavar="NAME,...", help="Neither targets nor inputs.")
-]
-IdColumn = Annotated[str | None, typer.Option("--id-column", metavar="NAME", help="Names the rows; not learnt.")]
-TaskOption = Annotated[
-    str | None, typer.Option("--task", help="classification or regression; 0/1 columns are classes by default.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first molecule that cannot be read.")]
-LargestFragment = Annotated[
-    bool, typer.Option("--largest-fragment", help="Of a salt or mixture, keep the largest part alone.")
-]
-
-DescriptorColumns = Annotated[
-    str | None,
-    typer.Option("--descriptor-columns", metavar="NAME,...", help="Numbers of a molecule that the network sees, too."),
-]
-Descriptors = Annotated[
-    str | None, typer.Option("--descriptors", metavar="KIND,...", help="Computed by RDKit: morgan, rdkit, or both.")
-]
-ExplicitHydrogens = Annotated[
-    bool, typer.Option("--explicit-hydrogens", help="Hydrogens are atoms of their own, not a number at others.")
-]
 
 
-def molecule_options(
-    smiles: str | None,
-    targets: str | None,
-    ignore: str | None,
-    id_column: str | None,
-    task: str | None,
-    *,
-    descriptor_columns: str | None,
-    descriptors: str | None,
-    strict: bool,
-    largest_fragment: bool,
-    explicit_hydrogens: bool,
-) -> dict[str, Any]:
-    """Those that were given, as the loader takes them."""
-    if task not in (None, "classification", "regression"):
-        raise typer.BadParameter(f"{task!r} is neither classification nor regression", param_hint="--task")
-    given = {"smiles": smiles, "targets": targets, "ignore": ignore, "id": id_column, "task": task}
-    given |= {"descriptor_columns": descriptor_columns, "descriptors": descriptors}
-    flags = {"largest_fragment": largest_fragment, "explicit_hydrogens": explicit_hydrogens}
-    found: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-    found |= {"skip_invalid": False} if strict else {}
-    return found | {key: True for key, is_on in flags.items() if is_on}
+@dataclass(frozen=True)
+class MoleculeOptions:
+    """The columns, and how molecules become graphs."""
+
+    smiles_column: SmilesColumn = None
+    target_columns: Annotated[
+        str | None,
+        typer.Option("--target-columns", metavar="NAME,...", help="What is learnt; found where it is clear."),
+    ] = None
+    ignore_columns: Annotated[
+        str | None, typer.Option("--ignore-columns", metavar="NAME,...", help="Neither targets nor inputs.")
+    ] = None
+    id_column: Annotated[
+        str | None, typer.Option("--id-column", metavar="NAME", help="Names the rows; not learnt.")
+    ] = None
+    task: Annotated[
+        str | None, typer.Option("--task", help="classification or regression; 0/1 columns are classes by default.")
+    ] = None
+    descriptor_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--descriptor-columns", metavar="NAME,...", help="Numbers of a molecule that the network sees, too."
+        ),
+    ] = None
+    descriptors: Annotated[
+        str | None, typer.Option("--descriptors", metavar="KIND,...", help="Computed by RDKit: morgan, rdkit, or both.")
+    ] = None
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first molecule that cannot be read.")] = False
+    largest_fragment: Annotated[
+        bool, typer.Option("--largest-fragment", help="Of a salt or mixture, keep the largest part alone.")
+    ] = False
+    explicit_hydrogens: Annotated[
+        bool, typer.Option("--explicit-hydrogens", help="Hydrogens are atoms of their own, not a number at others.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.task not in (None, "classification", "regression"):
+            raise typer.BadParameter(f"{self.task!r} is neither classification nor regression", param_hint="--task")
+
+    def as_data_options(self) -> dict[str, Any]:
+        """Those that were given, as the loader takes them."""
+        columns = {"smiles": self.smiles_column, "targets": self.target_columns, "ignore": self.ignore_columns}
+        columns |= {"id": self.id_column, "task": self.task}
+        columns |= {"descriptor_columns": self.descriptor_columns, "descriptors": self.descriptors}
+        flags = {"largest_fragment": self.largest_fragment, "explicit_hydrogens": self.explicit_hydrogens}
+        found: dict[str, Any] = {key: value for key, value in columns.items() if value is not None}
+        found |= {"skip_invalid": False} if self.strict else {}
+        return found | {key: True for key, is_on in flags.items() if is_on}
 
 
 @contextmanager

@@ -25,6 +25,7 @@ DataDir = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+RecipeName = Annotated[str, typer.Option(help="paper or modern.")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A number of the recipe or an option of the model; repeatable."),
@@ -80,7 +81,7 @@ def resumable(where: str = "", without: Collection[str] = (), extra: Collection[
     except KeyboardInterrupt:
         arguments = [argument for argument in sys.argv[1:] if argument not in without]
         command = shlex.join(["lanczosnet", *arguments, *extra])
-        typer.echo(f"\nstopped{where}; to go on: {command}", err=True)
+        typer.echo(f"\nstopped{where}; to continue: {command}", err=True)
         raise typer.Exit(STOP.exit_code) from None
 
 

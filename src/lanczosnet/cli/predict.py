@@ -130,7 +130,7 @@ def _check_files(inputs: list[str]) -> None:
         if is_file and not (is_there(name) and Path(name).is_file()):
             raise ValueError(f"there is no file {name!r}")
         if (is_file or name == "-") and len(inputs) > 1:
-            raise ValueError(f"one file at a time: {name} stands beside other inputs")
+            raise ValueError(f"one file at a time: {name} was given with other inputs")
 
 
 def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
@@ -155,7 +155,7 @@ def _tell_unknown(found: "Predictions") -> None:
     from lanczosnet.graphs.molecules.featurizer import unknown_noted
 
     for name, count in found.missing.items():
-        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part stands for it", err=True)
+        typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part is used instead", err=True)
     for note in unknown_noted(found.unknown):
         typer.echo(note, err=True)
 
@@ -194,7 +194,7 @@ def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
 
 
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
-    """Predictions beside their inputs, under names of their own."""
+    """Predictions beside their inputs, with distinct names."""
     rows = rows or [{"item": i} for i in range(len(predictions))]
     taken = [key for key in predictions[0] if key in rows[0]] if predictions else []
     if taken:

@@ -92,7 +92,7 @@ def _tables_of(source: Path) -> "Iterator[ShownTable]":
 
     lines = list(Store(source).lines().values())
     if not lines:
-        raise ValueError(f"{source} is no model directory, and there are no result lines in it")
+        raise ValueError(f"{source} is not a model directory, and there are no result lines in it")
 
     def kind(line: dict[str, Any]) -> tuple[int, str]:
         return list(TABLES).index(line["table"]), line["recipe"]

@@ -154,7 +154,7 @@ class Selection:
         }
         for option, value in changes.items():
             if value:
-                raise typer.BadParameter(f"--from prints lines that are there: {option} changes nothing in them")
+                raise typer.BadParameter(f"--from prints existing lines: {option} changes nothing in them")
         if self.recipe is not None:
             check_name(self.recipe)
 
@@ -180,7 +180,9 @@ def _check_options(options: dict[str, Any], models: set[str]) -> None:
     if not options:
         return
     from lanczosnet.training.architecture import check_options  # takes seconds
+    from lanczosnet.training.num_steps import AUTO
 
+    options = {key: value for key, value in options.items() if (key, value) != ("num_steps", AUTO)}
     for model in sorted(models):
         try:
             check_options(model, options)

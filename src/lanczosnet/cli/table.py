@@ -55,7 +55,8 @@ def table(
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     workers: Annotated[int, typer.Option(min=1, help="Processes on this machine.")] = 1,
-    together: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
+    concurrent: Annotated[int, typer.Option(min=1, help="Seeds of a cell that a GPU trains at once.")] = 10,
+    together: Annotated[int | None, typer.Option("--together", min=1, hidden=True)] = None,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N shares of the cells.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
     until_decided: Annotated[
@@ -133,25 +134,21 @@ def table(
         variants=variants,
         tuned=tuned,
     )
+    if together is not None:
+        typer.echo("warning: --together is deprecated: use --concurrent", err=True)
     _check_form(form)
-    if name not in ("qm8", "ablation") and (figure or save_best):
-        raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
-    if halved and not save_best:
-        raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
-    if sources:
-        selection.check_that_it_only_picks()
-        if merge or save_best or dry_run or shard:
-            raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
+    _check_kept(name, figure, save_best, halved)
+    if sources and (merge or save_best or dry_run or shard):
+        raise typer.BadParameter("--from goes without --merge, --save-best, --dry-run and --shard: it runs nothing")
     if until_decided:
         _check_until_decided(name, seeds, shard, sources, merge)
-    if verify and not sources:
-        raise typer.BadParameter("--verify compares with lines that are there: name them with --from")
-    if verify and figure:
-        raise typer.BadParameter("--verify draws nothing: leave --figure out")
+    if verify:
+        _check_verify(sources, figure)
     store = out or Path("results") / selection.store_name
     if merge:
         _merge(store, merge)
     elif sources:
+        selection.check_that_it_only_picks()
         lines = _picked(selection, sources)
         if verify:
             check_device(device)
@@ -165,7 +162,7 @@ def table(
     else:
         _check_place(device, precision)
         grid = share(selection.grid(precision), shard)
-        run_options = {"device": device, "data_dir": data_dir, "concurrent": together}
+        run_options = {"device": device, "data_dir": data_dir, "concurrent": together or concurrent}
         run_options |= {"keep_models": save_best is not None}
         with resumable(where=f", finished runs are in {store}"):
             is_whole = run_grid(grid, store, run_options, workers, retry_failed, quiet=as_json)
@@ -189,6 +186,21 @@ def _check_place(device: str, precision: str) -> None:
         from lanczosnet.training.engine.devices import check_available
 
         check_available(device, precision)
+
+
+def _check_kept(name: str, figure: Path | None, save_best: Path | None, halved: bool) -> None:
+    """What is wanted of the runs besides their lines."""
+    if name not in ("qm8", "ablation") and (figure or save_best):
+        raise typer.BadParameter(f"the runs of the table {name} keep neither learning curves nor models")
+    if halved and not save_best:
+        raise typer.BadParameter("--halved is about the model of --save-best: name a directory for it")
+
+
+def _check_verify(sources: list[Path] | None, figure: Path | None) -> None:
+    if not sources:
+        raise typer.BadParameter("--verify compares with existing lines: name them with --from")
+    if figure:
+        raise typer.BadParameter("--verify draws nothing: leave --figure out")
 
 
 def _check_until_decided(
@@ -251,9 +263,9 @@ def _finish(selection: Selection, grid: "Grid", path: Path, form: str, as_json: 
     if now.cells_running:
         typer.echo(f"{now.cells_running} cells are still run by other workers of {path}", err=True)
     if not is_whole:
-        typer.echo("a worker died: give the command again for what it left", err=True)
+        typer.echo("a worker died: repeat the command to run the rest", err=True)
     if now.cells_to_come:
-        typer.echo(f"{now.cells_to_come} cells are missing: give the command again", err=True)
+        typer.echo(f"{now.cells_to_come} cells are missing: repeat the command", err=True)
     if now.failed:
         first = next(line["error"] for line in lines if "error" in line)
         typer.echo(f"{now.failed} runs failed, one with: {first[:300]}; --retry-failed runs them again", err=True)

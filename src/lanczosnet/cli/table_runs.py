@@ -46,7 +46,7 @@ def run_until_decided(
 
 
 def verify_lines(lines: "list[Line]", count: int, options: dict[str, Any], as_json: bool) -> None:
-    """Repeat so many random runs; the exit code is 1 if one of them comes out differently."""
+    """Repeat a number of random runs; the exit code is 1 if one of them differs."""
     import random
 
     from lanczosnet.experiments.runner import RunOptions

@@ -9,27 +9,16 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
-from lanczosnet.cli.memory import check_memory
-from lanczosnet.cli.molecule_options import (
-    DescriptorColumns,
-    Descriptors,
-    ExplicitHydrogens,
-    IdColumn,
-    IgnoreColumns,
-    LargestFragment,
-    SmilesColumn,
-    Strict,
-    TargetColumns,
-    TaskOption,
-    molecule_options,
-    unclear_columns,
-)
+from lanczosnet.cli.memory import MemoryOptions
+from lanczosnet.cli.molecule_options import MoleculeOptions, unclear_columns
+from lanczosnet.cli.option_groups import with_option_groups
 from lanczosnet.cli.options import (
     LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
     Json,
+    RecipeName,
     Settings,
     Source,
     check_device,
@@ -43,7 +32,7 @@ from lanczosnet.cli.printing import print_facts
 from lanczosnet.cli.processes import shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
-from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
+from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -51,35 +40,22 @@ if TYPE_CHECKING:
     from lanczosnet.training import EpochReport, FitResult, Job
 
 
+@with_option_groups
 def train(
     ctx: typer.Context,
     source: Source,
+    *,
     config: Config = None,
     save_config: SaveConfig = None,
     model: Annotated[str, typer.Option(help="The network's name.")] = "lanczosnet",
-    recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
+    recipe: RecipeName = "modern",
     settings: Settings = None,
-    smiles_column: SmilesColumn = None,
-    target_columns: TargetColumns = None,
-    ignore_columns: IgnoreColumns = None,
-    id_column: IdColumn = None,
-    task: TaskOption = None,
-    descriptor_columns: DescriptorColumns = None,
-    descriptors: Descriptors = None,
-    strict: Strict = False,
-    largest_fragment: LargestFragment = False,
-    explicit_hydrogens: ExplicitHydrogens = False,
+    molecules: MoleculeOptions,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The model directory; default runs/SOURCE-MODEL.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="So many seeds at once, from --seed on.")] = 1,
-    split: SplitKind = None,
-    fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
-    mask: Mask = None,
-    folds: Folds = None,
-    fold: Fold = None,
-    repeat: Repeat = 1,
+    splits: SplitOptions,
     features: Annotated[
         str, typer.Option(help="auto, row (divided by its sum), standardise (columns) or none.")
     ] = "auto",
@@ -87,19 +63,7 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
-    checkpoint_activations: Annotated[
-        bool,
-        typer.Option(
-            "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
-        ),
-    ] = False,
-    host_features: Annotated[
-        bool | None,
-        typer.Option(
-            "--host-features/--device-features",
-            help="Where features of one graph lie; by default on the host where a GPU has too little memory for them.",
-        ),
-    ] = None,
+    memory: MemoryOptions,
     non_deterministic: Annotated[
         bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
@@ -107,10 +71,6 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print how much memory one graph will take, and do nothing.")
-    ] = False,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Train where memory will not do, by the estimate.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard logs as well.")] = False,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -141,27 +101,15 @@ def train(
     from lanczosnet.training.engine.devices import check_available
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
-    division = SplitOptions.read(split, mask, folds, fold, repeat)
-    columns = molecule_options(
-        *(smiles_column, target_columns, ignore_columns, id_column, task),
-        descriptor_columns=descriptor_columns,
-        descriptors=descriptors,
-        strict=strict,
-        largest_fragment=largest_fragment,
-        explicit_hydrogens=explicit_hydrogens,
-    )
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
-        settings=merged(ctx, "settings", read_settings(settings)) | _memory_settings(checkpoint_activations),
-        data_options=merged(ctx, "data", columns | read_data_settings(data_settings)),
-        split=division.kind,
-        fraction=fraction,
-        split_seed=split_seed,
+        settings=merged(ctx, "settings", read_settings(settings)) | memory.settings(),
+        data_options=merged(ctx, "data", molecules.as_data_options() | read_data_settings(data_settings)),
         seed=seed,
-        number=division.first,
         features=features,
+        **splits.of_spec(),
     )
     if any_order:
         typer.echo("warning: --any-order is deprecated: use --non-deterministic", err=True)
@@ -173,30 +121,25 @@ def train(
         job = prepare(spec, data_dir)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
-    specs = division.specs(job, seeds)
-    if dry_run and len(specs) > 1:
-        raise typer.BadParameter("memory is estimated for one run: name one seed and one split", param_hint="--dry-run")
+    specs = splits.specs(job, seeds)
+    memory.check_number(len(specs))
     for note in job.notes:
         typer.echo(in_options(note), err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
-            options |= {"host_features": host_features}
+            options |= {"host_features": memory.host_features}
             train_several(specs, job, folder, as_json, **options)
         else:
-            fabric = fabric_for(device, precision, deterministic=deterministic, host_features=host_features)
+            fabric = fabric_for(device, precision, deterministic=deterministic, host_features=memory.host_features)
             is_shared = shows_shares(fabric, job.data)
-            check_memory(job, fabric, anyway=anyway, dry_run=dry_run)
+            memory.check(job, fabric)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)
                 if not is_shared:  # no process has the whole graph for the page
                     leave_model_page(folder, data_dir=data_dir, device=fabric.device)
             leave()
-
-
-def _memory_settings(checkpoint_activations: bool) -> dict[str, Any]:
-    return {"checkpoint_activations": True} if checkpoint_activations else {}
 
 
 def _trained(

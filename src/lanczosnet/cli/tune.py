@@ -7,26 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lanczosnet.cli.config_file import options_of
-from lanczosnet.cli.molecule_options import (
-    DescriptorColumns,
-    Descriptors,
-    ExplicitHydrogens,
-    IdColumn,
-    IgnoreColumns,
-    LargestFragment,
-    SmilesColumn,
-    Strict,
-    TargetColumns,
-    TaskOption,
-    molecule_options,
-    unclear_columns,
-)
+from lanczosnet.cli.molecule_options import MoleculeOptions, unclear_columns
+from lanczosnet.cli.option_groups import with_option_groups
 from lanczosnet.cli.options import (
     LARGEST_SEED,
     DataDir,
     DataSettings,
     Device,
     Json,
+    RecipeName,
     Settings,
     Source,
     check_device,
@@ -36,7 +25,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts, print_rows
-from lanczosnet.cli.split_options import Fold, Folds, Mask, Repeat, SplitKind, SplitOptions
+from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -46,35 +35,22 @@ if TYPE_CHECKING:
     from lanczosnet.tuning.networks import Found, OnTrial
 
 
+@with_option_groups
 def tune(
     ctx: typer.Context,
     source: Source,
+    *,
     models: Annotated[str, typer.Option(metavar="A,B", help="Networks, each with as many trials.")] = "lanczosnet",
     trials: Annotated[int, typer.Option(min=1, help="Of every network; the first one has the defaults.")] = 30,
     space: Annotated[Path | None, typer.Option(help="A TOML file with search spaces of your own.")] = None,
-    recipe: Annotated[str, typer.Option(help="paper or modern.")] = "modern",
+    recipe: RecipeName = "modern",
     settings: Settings = None,
-    smiles_column: SmilesColumn = None,
-    target_columns: TargetColumns = None,
-    ignore_columns: IgnoreColumns = None,
-    id_column: IdColumn = None,
-    task: TaskOption = None,
-    descriptor_columns: DescriptorColumns = None,
-    descriptors: Descriptors = None,
-    strict: Strict = False,
-    largest_fragment: LargestFragment = False,
-    explicit_hydrogens: ExplicitHydrogens = False,
+    molecules: MoleculeOptions,
     data_settings: DataSettings = None,
     out: Annotated[Path | None, typer.Option(help="The folder of the search; default runs/tune-SOURCE.")] = None,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the search, weights, order and dropout.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="Train every trial with so many seeds.")] = 1,
-    split: SplitKind = None,
-    fraction: Annotated[float | None, typer.Option(help="Of the items that are trained on.")] = None,
-    split_seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the split.")] = 0,
-    mask: Mask = None,
-    folds: Folds = None,
-    fold: Fold = None,
-    repeat: Repeat = 1,
+    splits: SplitOptions,
     features: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "auto",
     pruner: Annotated[str, typer.Option(help="median: end trials that are worse than most; or none.")] = "median",
     device: Device = "auto",
@@ -110,26 +86,14 @@ def tune(
         raise typer.BadParameter("name at least one network", param_hint="--models")
     from lanczosnet.training import JobSpec
 
-    division = SplitOptions.read(split, mask, folds, fold, repeat)
-    columns = molecule_options(
-        *(smiles_column, target_columns, ignore_columns, id_column, task),
-        descriptor_columns=descriptor_columns,
-        descriptors=descriptors,
-        strict=strict,
-        largest_fragment=largest_fragment,
-        explicit_hydrogens=explicit_hydrogens,
-    )
     spec = JobSpec(
         source=source,
         recipe=recipe,
         settings=read_settings(settings),
-        data_options=columns | read_data_settings(data_settings),
-        split=division.kind,
-        fraction=fraction,
-        split_seed=split_seed,
+        data_options=molecules.as_data_options() | read_data_settings(data_settings),
         seed=seed,
-        number=division.first,
         features=features,
+        **splits.of_spec(),
     )
     folder = out or Path("runs") / f"tune-{Path(source).stem}"
     options = {name: value for name, value in options_of(ctx).items() if name != "out"}
@@ -137,7 +101,7 @@ def tune(
 
     with unclear_columns(source):
         data = load(source, data_dir=data_dir, **spec.data_options)
-    searches = [_search(name, spec, data, division, space, seeds, trials=trials, pruner=pruner) for name in names]
+    searches = [_search(name, spec, data, splits, space, seeds, trials=trials, pruner=pruner) for name in names]
     fabric = fabric_for(device, precision)
     with resumable(where=f", finished trials are in {folder}", without=("--overwrite",)):
         from lanczosnet.tuning.networks import tune_networks
@@ -152,7 +116,7 @@ def _search(
     name: str,
     spec: "JobSpec",
     data: Any,
-    division: SplitOptions,
+    splits: SplitOptions,
     file: Path | None,
     seeds: int,
     **how: Any,
@@ -165,7 +129,7 @@ def _search(
     level = "graph" if isinstance(data, PackedGraphs) else "node"
     searched = space_for(name, level, spec.settings, file)
     job = job_of(replace(spec, model=searched.model, settings=dict(searched.fixed)), data)
-    return Search(searched, list(division.specs(job, seeds).values()), seed=spec.seed, **how)
+    return Search(searched, list(splits.specs(job, seeds).values()), seed=spec.seed, **how)
 
 
 def _watch(trials: int, quiet: bool) -> "OnTrial":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 2.0
 
 
-class Watch:
+class GridProgress:
     """What the workers tell: that lines or claims have changed, and what they are at."""
 
     def __init__(self, look: Callable[[], "Status"], show: Callable[["Status", str], None]) -> None:
@@ -33,21 +33,23 @@ class Watch:
 
 
 @contextmanager
-def watching_grid(look: Callable[[], "Status"], *, quiet: bool = False) -> Iterator[Watch]:
+def watching_grid(look: Callable[[], "Status"], *, quiet: bool = False) -> Iterator[GridProgress]:
     """Everything goes to standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if quiet:
-        yield Watch(look, lambda status, now: None)
+        yield GridProgress(look, lambda status, now: None)
     elif console.is_terminal:
         from rich.live import Live
         from rich.text import Text
 
         with Live(console=console, transient=True, refresh_per_second=4) as live:
-            yield Watch(look, lambda status, now: live.update(Text(f"{_bar(status)} {described(status)}\n{now}")))
+            yield GridProgress(
+                look, lambda status, now: live.update(Text(f"{_bar(status)} {described(status)}\n{now}"))
+            )
     else:
-        yield Watch(look, _lines(console.file.write))
+        yield GridProgress(look, _lines(console.file.write))
 
 
 def described(status: "Status") -> str:

@@ -17,7 +17,7 @@ MODEL = "random-forest"
 
 
 def forest_result(data: PackedGraphs, parts: Split, options: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """What a result line says of it; every target has a forest of its own."""
+    """What a result line says of it; every target has a separate forest."""
     require("sklearn", "rdkit", to="to train a random forest")
     task, y = task_of(data, parts.train), targets_of(data)
     bits = fingerprints(data.smiles, options["radius"], options["bits"])

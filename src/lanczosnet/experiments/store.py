@@ -67,7 +67,7 @@ class Store:
             _append(self._own, as_text(line).encode())
 
     def tidy(self) -> None:
-        """Remove what processes of this machine left that are no more, and checkpoints of runs that are done."""
+        """Remove files of dead processes of this machine, and checkpoints of finished runs."""
         for folder in (self.folder, self.checkpoints):
             remove_strays(folder)
         done, running = self.lines(), self.running()

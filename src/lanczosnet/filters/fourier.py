@@ -60,7 +60,7 @@ class DenseBasis(SpectralBasis):
 
     Args:
         vectors: V; None for the identity.
-        padding: how signals are padded to blocks; None where they stand as the vectors do.
+        padding: how signals are padded to blocks; None if they have the layout of the vectors.
         values: Ritz values of the steps that exist, where V has any.
         existing: the steps that are not padding, among all blocks' `[frequency]`; None to keep all where they are.
             A fifth of the steps of a batch of molecules are padding, and what follows costs in proportion.

@@ -37,7 +37,7 @@ def powers_and_slopes(values: Tensor, scales: Iterable[float]) -> tuple[Tensor, 
     return found, exponents * base**one_less
 
 
-@cache  # a recorded step knows their address alone
+@cache  # a captured step knows only their address
 def _constant(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Copied to the device once: a copy in every step would make the host wait."""
     return torch.tensor(numbers, dtype=dtype, device=device)

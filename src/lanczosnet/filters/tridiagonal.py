@@ -25,7 +25,7 @@ from lanczosnet.krylov import matrix_function, matrix_powers
 class SpectralTridiagonalFilter(nn.Module):
     """f_i(T) = B f_i(R) B^T with the Daleckii-Krein gradient; depends on T through its spectrum alone.
 
-    The same filters and parameters as LanczosNet's, and the only form that may be applied to S in place of T.
+    The same filters and parameters as LanczosNet's, and the only form that can be applied to S instead of T.
     """
 
     acts_on_spectrum = True

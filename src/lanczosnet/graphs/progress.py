@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Callable[[float], None]]:
-    """Give a function that moves the bar forward by so many items, or by a share of one."""
+    """Return a function that advances the bar by a number of items, or by a share of one."""
     if find_spec("rich") is None:
         yield lambda count: None
         return
@@ -23,7 +23,7 @@ def progress_bar(description: str, total: int) -> Iterator[Callable[[float], Non
 
 @contextmanager
 def steps_shown() -> Iterator[Callable[[str], Callable[[float], None]]]:
-    """Give a function that begins a step with a bar of its own, and returns one that takes the share that is done."""
+    """Give a function that begins a step with its own bar, and returns one that takes the share that is done."""
     if find_spec("rich") is None:
         yield lambda text: lambda share: None
         return

@@ -38,7 +38,7 @@ def arnoldi(
     working_dtype: torch.dtype | None = None,
 ) -> HessenbergDecomposition:
     """Run `num_steps` steps of the Arnoldi algorithm; arguments and shapes are those of `lanczos`, and no
-    symmetry is asked for.
+    symmetry is required.
 
     Exhausted Krylov spaces are padded with zeros, and gradients are recorded by autograd.
     """

@@ -23,7 +23,7 @@ CHANNELS = 16  # random mixtures of the features, on which the error is measured
 
 
 class AutoRitzPairs(NamedTuple):
-    """Ritz pairs, and why there are so many."""
+    """Ritz pairs, and why this number was chosen."""
 
     pairs: RitzPairs
     num_pairs: int  # K

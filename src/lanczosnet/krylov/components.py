@@ -27,7 +27,7 @@ def component_ritz_pairs(
 
     Larger components get those of `num_pairs` Lanczos steps from `start` (ones where absent). Not differentiable.
     `exact_up_to` is another bound for the former, at most `num_pairs`; with 0 Lanczos is run on all components.
-    With `search_steps`, so many steps are run, and the `leading` pairs of what they find are kept.
+    With `search_steps`, this number of steps is run, and the `leading` pairs are kept.
     `components` are those of `connected_components`, where they are known.
 
     Large components (`large_components`) are iterated one by one. A search in one of them restarts whenever it holds

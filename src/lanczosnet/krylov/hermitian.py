@@ -29,8 +29,8 @@ def hermitian_ritz_pairs(
         operator: the real form `[2 x node, 2 x node]`.
         num_pairs: K; values are `[component, 2 x K]` and vectors `[2 x node, 2 x K]`.
         components: those of the graph, `[node]`, and how many they are.
-        exact_up_to: components of up to so many nodes, K at most, are decomposed exactly.
-        search_steps: run so many Lanczos steps, keep the pairs of largest modulus.
+        exact_up_to: components of at most this many nodes (at most K) are decomposed exactly.
+        search_steps: run this many Lanczos steps, keep the pairs of largest modulus.
     """
     exact_up_to = num_pairs if exact_up_to is None else exact_up_to
     steps = checked_search_steps(search_steps, num_pairs)

@@ -41,7 +41,7 @@ def ritz(result: Tridiagonalization) -> RitzPairs:
 
 
 def checked_search_steps(search_steps: int | None, num_pairs: int) -> int:
-    """How many Lanczos steps are run to find so many pairs: as many where nothing else is said."""
+    """How many Lanczos steps are run to find this number of pairs: by default the same number."""
     if search_steps is None:
         return num_pairs
     if not isinstance(search_steps, Integral):  # of NumPy, too

@@ -39,7 +39,7 @@ def write_exact_pairs(
 
 
 class Rest(NamedTuple):
-    """The components that are not large, as a graph of their own."""
+    """The components that are not large, as a separate graph."""
 
     node: Tensor  # [node], of the whole graph
     component: Tensor  # [segment], of the whole graph

@@ -124,7 +124,7 @@ class LanczosConv(MultiScaleConv):
         if pairs.vectors.shape != (S.num_nodes, self.num_steps):
             raise ValueError(
                 f"these Ritz pairs have vectors of shape {tuple(pairs.vectors.shape)}, but the graph has {S.num_nodes} "
-                f"nodes and the layer {self.num_steps} steps: make them anew from this graph"
+                f"nodes and the layer {self.num_steps} steps: recompute them from this graph"
             )
         return _converted(pairs, S.dtype)
 

@@ -28,9 +28,9 @@ from lanczosnet.filters import (
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.scales import ScalesOfForms
+from lanczosnet.models.forms import Form, Forms
 
-SCALES = ScalesOfForms(residual=((0, 1, 2), (10, 20)), plain=((1, 2, 5), (10, 20)))
+FORMS = Forms(residual=Form((0, 1, 2), (10, 20), "mlp"), plain=Form((1, 2, 5), (10, 20), "anchored"))
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
@@ -57,12 +57,13 @@ class AdaLanczosNet(LanczosNetwork):
         long_scales: powers of T that the filters see; 10, 20 by default.
         tridiagonal_filter: "spectral" (a filter of the eigenvalues of T, with a stable gradient), "vectorized" (the
             published MLP on all entries of the powers of T) or "entrywise" (its lean form).
-        spectral_filter: with "spectral": "anchored", "mlp", "unbiased", "power" or "heat".
+        spectral_filter: with "spectral": "anchored", "mlp", "unbiased", "power" or "heat"; by default "mlp" in residual
+            blocks, and "anchored" in the published form.
         filter_channels: sizes of the filter's hidden layers.
         kernel_channels: sizes of the MLP f_theta of the graph kernel (Eq. 9); none where f is discarded and the node
             features or embeddings themselves are compared.
         self_loops: S of A + I, as for the other networks, where an edge weighs about exp(-1) beside a self-loop's one;
-            False for section 3.3 to the letter, S of the kernel's A alone; nodes without an edge keep theirs.
+            False for section 3.3 to the letter, S of the graph kernel's A alone; nodes without an edge keep theirs.
         exact_up_to: graphs and components of at most this many nodes are filtered exactly (K where absent); 0 is the
             published path, Lanczos on everything. Only "spectral" filters can be exact.
         start: "ones", or "random" from a fixed seed; both make every prediction reproducible.
@@ -86,7 +87,7 @@ class AdaLanczosNet(LanczosNetwork):
         short_scales: Sequence[int] | None = None,
         long_scales: Sequence[float] | None = None,
         tridiagonal_filter: TridiagonalFilter = "spectral",
-        spectral_filter: str = "anchored",
+        spectral_filter: str | None = None,
         filter_channels: Sequence[int] = (128,),
         kernel_channels: Sequence[int] = (),
         self_loops: bool = True,
@@ -102,15 +103,15 @@ class AdaLanczosNet(LanczosNetwork):
         if num_steps < 1:
             raise ValueError(f"num_steps must be at least 1, but is {num_steps}")
 
-        short, long = SCALES.chosen(options.get("block", "residual"), short_scales, long_scales)
+        form = FORMS.chosen(options.get("block", "residual"), short_scales, long_scales, spectral_filter)
 
         def convolution(in_channels: int, out_channels: int, **weights: Any) -> AdaLanczosConv:
-            chosen = _filter(tridiagonal_filter, spectral_filter, long, num_steps, filter_channels) if long else None
-            return AdaLanczosConv(in_channels, out_channels, chosen, short, len(long), **weights)
+            chosen = _filter(tridiagonal_filter, form, num_steps, filter_channels) if form.long else None
+            return AdaLanczosConv(in_channels, out_channels, chosen, form.short, len(form.long), **weights)
 
         sizes = (in_channels, hidden_channels, out_channels, num_layers)
         kernel = partial(GraphKernel, hidden_channels=kernel_channels)
-        super().__init__(*sizes, short, long, convolution, kernel, **options)
+        super().__init__(*sizes, form.short, form.long, convolution, kernel, **options)
         # Filters of entries depend on the basis, which must then be Lanczos'.
         exact = num_steps if exact_up_to is None else exact_up_to
         self.exact_up_to = exact if tridiagonal_filter == "spectral" else 0
@@ -173,7 +174,7 @@ class AdaLanczosNet(LanczosNetwork):
 
     @torch.compiler.disable
     def operators(self, blocks: AdaptiveBatch, features: Tensor) -> list[FormedOperators]:
-        """What every layer multiplies with, from the kernel on these features."""
+        """What every layer multiplies with, from the graph kernel on these features."""
         with torch.autocast(features.device.type, enabled=False):
             S = self._learned(blocks, blocks.padding.pad(features.to(blocks.pattern.dtype)))
             short = stacked_powers(S.dense(), self.short_scales)
@@ -181,7 +182,7 @@ class AdaLanczosNet(LanczosNetwork):
             return formed_layers(joined_terms(short, long, blocks.typed), blocks.padding)
 
     def _learned(self, blocks: AdaptiveBatch, features: Tensor) -> DenseOperator:
-        """S from the kernel on features `[graph, node, channel]`."""
+        """S from the graph kernel on features `[graph, node, channel]`."""
         embedding = self.kernel.layers(features)
         values = learned_affinity(embedding, blocks.pattern, blocks.mask, self_loops=self.self_loops)
         return DenseOperator(values, mask=blocks.mask)
@@ -199,7 +200,7 @@ class AdaLanczosNet(LanczosNetwork):
 
     @torch.compiler.disable
     def spectrum(self, inputs: SparseBatch, features: Tensor) -> AdaptiveSpectrum:
-        """S from the kernel on these features, compressed."""
+        """S from the graph kernel on these features, compressed."""
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
             S = learned_operator(A, self_loops=self.self_loops)
@@ -230,11 +231,11 @@ class AdaLanczosNet(LanczosNetwork):
         return inputs.pad(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 
-def _filter(kind: str, response: str, scales: Sequence[float], num_steps: int, channels: Sequence[int]) -> nn.Module:
+def _filter(kind: str, form: Form, num_steps: int, channels: Sequence[int]) -> nn.Module:
     if kind == "spectral":
-        return SpectralTridiagonalFilter(spectral_filter(response, scales, channels))
+        return SpectralTridiagonalFilter(spectral_filter(form.spectral_filter, form.long, channels))
     if kind == "vectorized":
-        return VectorizedTridiagonalFilter(scales, num_steps, channels)
+        return VectorizedTridiagonalFilter(form.long, num_steps, channels)
     if kind == "entrywise":
-        return EntrywiseTridiagonalFilter(scales, channels)
+        return EntrywiseTridiagonalFilter(form.long, channels)
     raise ValueError(f"unknown tridiagonal filter {kind!r}: choose 'spectral', 'vectorized' or 'entrywise'")

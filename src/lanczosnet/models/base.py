@@ -131,32 +131,23 @@ class LanczosNetwork(GraphNetwork):
         checkpoint_activations: bool = False,
     ) -> None:
         super().__init__()
-        self.short_scales = tuple(short_scales)
-        self.long_scales = tuple(long_scales)
-        self.num_steps = num_steps
+        self.short_scales, self.long_scales = tuple(short_scales), tuple(long_scales)
+        self.num_steps, self.num_edge_types = num_steps, num_edge_types
         self.search_steps = checked_search_steps(search_steps, num_steps)
-        self.num_edge_types = num_edge_types
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        self.edge_channels = edge_channels
+        self.is_complex, self.edge_channels = is_complex, edge_channels
         self.edge_gates = EdgeGates(edge_channels, num_gates) if edge_channels else None
         num_typed = num_edge_types + (num_gates if edge_channels else 0)
         weights = {"num_edge_types": num_typed, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
         plain = layer_widths(first, hidden_channels, last, num_layers)
-        if is_complex:
-            _check_complex(block, hidden_channels, num_typed)
-        self.is_complex = is_complex
         self.checkpoint_activations = checkpoint_activations
-        inside = hidden_channels // 2 if is_complex else hidden_channels
+        inside = _real_channels(block, hidden_channels, num_typed) if is_complex else hidden_channels
         widths = [(inside, inside)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
-        _check_head(readout, head_channels, descriptor_channels)
-        pooled = hidden_channels if head_channels else out_channels
-        self.readout = None if readout is None else make_readout(readout, hidden_channels, pooled)
-        self.head: GraphHead | None = None
-        if head_channels:
-            self.head = GraphHead(hidden_channels, descriptor_channels, head_channels, out_channels, dropout)
+        of_head = (hidden_channels, head_channels, out_channels, descriptor_channels, dropout)
+        self.readout, self.head = _output_layers(readout, *of_head)
         self.residual_stack: ResidualStack | None = None
         if is_residual(block):
             _refuse_options_of_plain_blocks(normalization, residual)
@@ -246,7 +237,8 @@ def _on_both_parts(convolution: Convolution, x: Tensor) -> Tensor:
     return unfolded(convolution(folded(x)))
 
 
-def _check_complex(block: Block, hidden_channels: int, num_edge_types: int) -> None:
+def _real_channels(block: Block, hidden_channels: int, num_edge_types: int) -> int:
+    """Half of the channels are real parts, half imaginary ones."""
     if not is_residual(block):
         raise ValueError("magnetic needs residual blocks: leave block='plain' out")
     if hidden_channels % 2:
@@ -256,6 +248,25 @@ def _check_complex(block: Block, hidden_channels: int, num_edge_types: int) -> N
             "magnetic takes no edge types and no numbers on edges: pass signed=True where types are signs, or leave "
             "them out"
         )
+    return hidden_channels // 2
+
+
+def _output_layers(
+    readout: str | None,
+    hidden_channels: int,
+    head_channels: int,
+    out_channels: int,
+    descriptor_channels: int,
+    dropout: float,
+) -> tuple[nn.Module | None, GraphHead | None]:
+    """Readout and head; None what is left out."""
+    _check_head(readout, head_channels, descriptor_channels)
+    if readout is None:
+        return None, None
+    if not head_channels:
+        return make_readout(readout, hidden_channels, out_channels), None
+    pooled = make_readout(readout, hidden_channels, hidden_channels)
+    return pooled, GraphHead(hidden_channels, descriptor_channels, head_channels, out_channels, dropout)
 
 
 def _check_head(readout: str | None, head_channels: int, descriptor_channels: int) -> None:

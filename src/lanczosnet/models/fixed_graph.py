@@ -13,7 +13,7 @@ from lanczosnet.models.ada_lanczos_net import AdaLanczosNet
 class FixedGraph(nn.Module):
     """A trained network on a graph that does not change: node features go in, outputs come out.
 
-    What features do not change (S, Ritz pairs, the readout's graphs) is worked out once. `torch.export` writes it into
+    What features do not change (S, Ritz pairs, the readout's graphs) is computed once. `torch.export` writes it into
     the program as constants. The network is copied; the copy learns nothing and is in evaluation mode.
 
     Args:

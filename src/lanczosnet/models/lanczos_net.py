@@ -31,10 +31,13 @@ from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.scales import ScalesOfForms
+from lanczosnet.models.forms import Form, Forms
 from lanczosnet.transforms import AddRitzPairs
 
-SCALES = ScalesOfForms(residual=((0, 1, 2), (10, 20, 30)), plain=((1, 2, 5, 7), (10, 20, 30)))
+FORMS = Forms(
+    residual=Form((0, 1, 2), (10, 20, 30), "mlp"),
+    plain=Form((1, 2, 5, 7), (10, 20, 30), "anchored"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -59,8 +62,9 @@ class LanczosNet(LanczosNetwork):
         num_layers: graph convolutions.
         short_scales, long_scales: as in `LanczosConv`; by default 0, 1, 2 and 10, 20, 30 in residual blocks, and
             1, 2, 5, 7 and 10, 20, 30 in the published form.
-        spectral_filter, filter_channels, positive: as in `LanczosConv`.
-        exact_up_to: components of up to so many nodes are decomposed in place of running Lanczos on them: by default
+        spectral_filter, filter_channels, positive: as in `LanczosConv`; by default the filter is "mlp" in residual
+            blocks, and "anchored" in the published form.
+        exact_up_to: components of at most this many nodes are decomposed exactly instead of by Lanczos: by default
             those of up to `num_steps`, whose pairs are then all of S; with 0 none.
         signed: negative weights are negative entries of S, normalised by absolute values (the signed Laplacian).
         magnetic: the charge of the magnetic Laplacian, for directed edges: 0.25 is usual, 0 leaves directions out. Half
@@ -84,7 +88,7 @@ class LanczosNet(LanczosNetwork):
         *,
         short_scales: Sequence[int] | None = None,
         long_scales: Sequence[float] | None = None,
-        spectral_filter: str = "anchored",
+        spectral_filter: str | None = None,
         filter_channels: Sequence[int] = (128,),
         positive: bool = False,
         exact_up_to: int | None = None,
@@ -93,26 +97,26 @@ class LanczosNet(LanczosNetwork):
         **options: Unpack[LanczosOptions],
     ) -> None:
         check_charge(magnetic)
-        short, long = SCALES.chosen(options.get("block", "residual"), short_scales, long_scales)
+        form = FORMS.chosen(options.get("block", "residual"), short_scales, long_scales, spectral_filter)
 
         def convolution(in_channels: int, out_channels: int, **weights: Any) -> LanczosConv:
             return LanczosConv(
                 in_channels,
                 out_channels,
-                short,
-                long,
+                form.short,
+                form.long,
                 options.get("num_steps", 20),
-                spectral_filter=spectral_filter,
+                spectral_filter=form.spectral_filter,
                 filter_channels=filter_channels,
                 positive=positive,
                 **weights,
             )
 
         sizes = (in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__(*sizes, short, long, convolution, is_complex=magnetic > 0, **options)
+        super().__init__(*sizes, form.short, form.long, convolution, is_complex=magnetic > 0, **options)
         self.exact_up_to = exact_up_to
         self.signed, self.magnetic = signed, magnetic
-        self.needs_pairs = len(long) > 0
+        self.needs_pairs = len(form.long) > 0
 
     @property
     def learns_response(self) -> bool:

@@ -74,7 +74,7 @@ class Table:
         ]
 
     def summary(self) -> list[str]:
-        """How many cells reach what they are compared with, for each name."""
+        """How many cells reach the number that they are compared with, for each name."""
         every = [comparison for found in self.comparisons.values() for comparison in found if comparison.cell.values]
         better, worse = ("above", "below") if self.higher_is_better else ("better", "worse")
         less = {True: "less", False: "plus", None: "but for"}[self.higher_is_better]

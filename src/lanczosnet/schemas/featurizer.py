@@ -37,4 +37,4 @@ class FeaturizerRecord(Record, frozen=True, kw_only=True):
             check_distinct(f"atoms.{name}", known)
             kind = str if name in NAMED else int
             if not all(isinstance(value, kind) for value in known):
-                raise ValueError(f"atoms.{name} must have {'texts' if kind is str else 'whole numbers'} alone")
+                raise ValueError(f"atoms.{name} must have only {'texts' if kind is str else 'whole numbers'}")

@@ -203,4 +203,4 @@ def _kinds_of(text: str) -> str:
 
 def check_distinct(name: str, values: tuple[Any, ...]) -> None:
     if len(set(values)) != len(values):
-        raise ValueError(f"{name} must be distinct, but some stand twice")
+        raise ValueError(f"{name} must be distinct, but some are repeated")

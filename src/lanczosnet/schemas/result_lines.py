@@ -105,7 +105,7 @@ class ResultLine(AnyLine, frozen=True, kw_only=True):
             check_metrics(part, self.metrics[part], self.by_target[part])
 
 
-class Claim(Record, frozen=True, kw_only=True):
+class RunClaim(Record, frozen=True, kw_only=True):
     """Who is at a run."""
 
     host: Name
@@ -121,10 +121,10 @@ def check_line(text: bytes, path: Path, number: int) -> Document:
     return line
 
 
-def claim_in(text: bytes, path: Path) -> Claim | None:
+def claim_in(text: bytes, path: Path) -> RunClaim | None:
     """The claim in a text; None if it is damaged, and its owner therefore unknown."""
     try:
-        return checked(parsed(text, path, ""), Claim, path, "")
+        return checked(parsed(text, path, ""), RunClaim, path, "")
     except FileError:
         return None
 

@@ -30,7 +30,7 @@ class Dimension(Record, frozen=True, kw_only=True):
 
 
 class Contestant(Record, frozen=True, kw_only=True):
-    """A network by a name of its own: a network of the catalogue with some options fixed."""
+    """A network under a new name: one of the catalogue with some options fixed."""
 
     model: Name
     fixed: dict[str, Any] = field(default_factory=dict)

@@ -45,7 +45,7 @@ class WeightAverage:
         self.flat = FlatAverage(self.weights, model, parameters)
 
     def unflatten(self) -> None:
-        """Every average has memory of its own again."""
+        """Every average owns its memory again."""
         self.weights, self.flat = snapshot(self.weights), None
 
 

@@ -190,5 +190,5 @@ def _nested(flat: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
 
 
 def _own(tensor: Tensor) -> Tensor:
-    """A copy with memory of its own, as the format wants it."""
+    """A copy that owns its memory, as the format requires."""
     return tensor.detach().to("cpu", copy=True).contiguous()

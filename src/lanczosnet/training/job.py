@@ -28,7 +28,7 @@ from lanczosnet.training.loop import Outcome, Trial, fit_concurrent
 from lanczosnet.training.metrics_file import MetricsFile
 from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
-from lanczosnet.training.recipes import NAMES, Recipe, recipe
+from lanczosnet.training.recipes import NAMES, Recipe, kind_in_form, recipe
 from lanczosnet.training.serialization import data_description, save
 from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
@@ -190,10 +190,10 @@ def job_of(spec: JobSpec, data: Data | PackedGraphs) -> Job:
     scaling = feature_scaling(data, spec.features, parts.train)
     data = scaling.apply(data) if scaling else data
     settings, options = _told_apart(spec.settings, spec.model)
-    chosen = recipe(spec.recipe, kind_of(data, task), settings)
-    task = for_recipe(task, chosen, targets_of(data)[parts.train])
     form = None if "block" in options else form_for(data, parts.train, task, spec.recipe, spec.model)
     options = options if form is None else {"block": form.block, **options}
+    chosen = recipe(spec.recipe, kind_in_form(kind_of(data, task), options.get("block")), settings)
+    task = for_recipe(task, chosen, targets_of(data)[parts.train])
     build = partial(architecture_for, data, task, spec.model)
     architecture, found = with_steps_found(options, data, build)
     return Job(spec, data, parts, task, chosen, architecture, form=form, found_steps=found, scaling=scaling)
@@ -211,7 +211,7 @@ def run(
 ) -> FitResult:
     """Train, and leave a model directory with a line of metrics per epoch.
 
-    With `resume`, a run that was killed goes on from its checkpoint, and one that is done stays as it is. With
+    With `resume`, an interrupted run continues from its checkpoint, and a finished one is kept. With
     `overwrite`, a model in the folder is replaced when the new one is complete; without either, it is an error. If the
     loss diverges, the best weights so far are saved before the error is raised. Another process that writes to the
     folder is an error, too.

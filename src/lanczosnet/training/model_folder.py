@@ -59,7 +59,7 @@ def finished_before(job: "Job", resume: bool) -> FitResult | None:
         raise TrainingError(f"{folder} already holds a model: pass overwrite=True, or choose another folder")
     if not resume and checkpoint.path.exists():
         raise TrainingError(
-            f"{folder} holds a run that was interrupted: pass resume=True to go on, overwrite=True to begin anew, or "
+            f"{folder} holds an interrupted run: pass resume=True to continue, overwrite=True to start over, or "
             "choose another folder"
         )
     if not has_model or is_replaced:

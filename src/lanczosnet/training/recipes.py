@@ -62,18 +62,20 @@ _MOLECULE: dict[str, Any] = {
     "choose_by": "loss",
     "patience": 20,
 }
-Kind = Literal["node", "graph", "molecule"]
+Kind = Literal["node", "residual-node", "graph", "molecule"]
 
-# By name, then by what is predicted: nodes of one graph are one step per epoch, graphs are many. Molecules are graphs
-# whose atoms a featuriser describes.
+# By name, then by what is predicted: nodes of one graph are one step per epoch, graphs are many. Residual blocks on
+# nodes want a lower rate and more epochs (docs/choosing.md). Molecules are graphs whose atoms a featuriser describes.
 RECIPES: dict[str, dict[str, Recipe]] = {
     "paper": {
         "node": replace(_PAPER, learning_rate=1e-2, weight_decay=5e-4),
+        "residual-node": replace(_PAPER, learning_rate=1e-2, weight_decay=5e-4),
         "graph": replace(_PAPER, learning_rate=1e-4),
         "molecule": replace(_PAPER, learning_rate=1e-4),
     },
     "modern": {
         "node": replace(_MODERN, learning_rate=1e-2, weight_decay=5e-4, epochs=200, warmup_epochs=10.0),
+        "residual-node": replace(_MODERN, learning_rate=3e-3, weight_decay=5e-4, epochs=400, warmup_epochs=10.0),
         "graph": replace(_MODERN, learning_rate=1e-3, weight_decay=1e-2, epochs=60, warmup_epochs=2.0),
         "molecule": replace(_MODERN, **_MOLECULE),
     },
@@ -93,6 +95,11 @@ def recipe(name: str, level: str, settings: Mapping[str, Any] | None = None) -> 
     check_name(name)
     chosen = RECIPES[name][level]
     return replace(chosen, **{key: _read(chosen, key, value) for key, value in (settings or {}).items()})
+
+
+def kind_in_form(kind: Kind, block: str | None) -> Kind:
+    """What a recipe depends on: what is predicted, and on nodes the form of the network."""
+    return "residual-node" if (kind, block) == ("node", "residual") else kind
 
 
 def check_name(name: str) -> None:

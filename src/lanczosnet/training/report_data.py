@@ -115,7 +115,7 @@ def _kind(config: ModelConfig) -> Kind:
 
 
 def _data_options(options: Mapping[str, Any]) -> list[str]:
-    """Columns of a table by options of their own, as a user would name them; these take no names with commas."""
+    """Columns of a table as separate options, as a user would name them; these take no names with commas."""
     given = {key: value for key, value in options.items() if key in _COLUMNS}
     columns = {key: names for key, names in given.items() if isinstance(names, str) or not any("," in n for n in names)}
     texts = {key: names if isinstance(names, str) else ",".join(names) for key, names in columns.items()}
@@ -198,7 +198,7 @@ def _filters(network: nn.Module) -> list[dict[str, Any]]:
         if chosen is None:
             continue
         if not getattr(chosen, "acts_on_spectrum", True):
-            raise TrainingError("the filters act on the entries of T, so that they are no functions of a Ritz value")
+            raise TrainingError("the filters act on the entries of T, so they are not functions of a Ritz value")
         response = chosen.response if hasattr(chosen, "acts_on_spectrum") else chosen
         weight = next(network.parameters())
         r = torch.linspace(-1.0, 1.0, GRID, device=weight.device, dtype=weight.dtype)

@@ -149,7 +149,7 @@ def _in_processes(
     except BrokenProcessPool as error:
         raise TrainingError(
             "a process that trained a run died: it was killed, or there is too little memory. What is finished is "
-            "kept: pass resume=True to go on"
+            "kept: pass resume=True to continue"
         ) from error
     finally:
         _end(pool)

@@ -39,7 +39,7 @@ PREVIOUS = "previous.safetensors"  # weights of the model that is being replaced
 
 @dataclass(frozen=True, repr=False)
 class TrainedModel:
-    """A network with its weights, the task it learnt, and `config`, everything else that is known about it.
+    """A network with its weights, its task, and `config`, everything else that is known about it.
 
     The parts of `config` are attributes, and keys as in `config.json`: `config.training.seed`,
     `config["training"]["seed"]`.
@@ -138,7 +138,7 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
         architecture = Architecture(config.architecture.name, dict(config.architecture.options))
         network = architecture.build()
     except ArchitectureError as error:
-        raise TrainingError(f"{folder / CONFIG} describes no network that this program knows ({error})") from error
+        raise TrainingError(f"{folder / CONFIG} describes an unknown network ({error})") from error
     if config.training.precision == DOUBLE:
         network.double()
     check_weights(weights, network.state_dict(), folder / WEIGHTS)
@@ -158,7 +158,7 @@ def read_config(folder: Path) -> ModelConfig:
     """The configuration, if this program can read it."""
     path = folder / CONFIG
     if not path.is_file():
-        raise TrainingError(f"{folder} is no model directory: there is no {CONFIG} in it")
+        raise TrainingError(f"{folder} is not a model directory: there is no {CONFIG} in it")
     try:
         return model_config(path.read_bytes(), path)
     except FileError as error:
@@ -174,7 +174,7 @@ def _read_weights(folder: Path, checksum: str) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except SafetensorError as error:
-        raise TrainingError(f"{path} is no safetensors file ({error})") from error
+        raise TrainingError(f"{path} is not a safetensors file ({error})") from error
 
 
 def _weights_path(folder: Path, checksum: str) -> Path:

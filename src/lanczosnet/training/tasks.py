@@ -193,7 +193,7 @@ def with_metric(task: Task, choose_by: str) -> Task:
         return task
     if choose_by not in METRIC_NAMES[task.kind]:
         known = ", ".join(("metric", "loss", *METRIC_NAMES[task.kind]))
-        raise TrainingError(f"choose_by={choose_by} is no metric of a {task.kind}: use one of {known}")
+        raise TrainingError(f"choose_by={choose_by} is not a metric of a {task.kind}: use one of {known}")
     return replace(task, metric=choose_by)
 
 
@@ -226,7 +226,7 @@ def targets_of(data: Data | PackedGraphs) -> Tensor:
     """`[item, target]`; what is unknown is NaN, or negative."""
     y = data.graph.get("y") if isinstance(data, PackedGraphs) else data.get("y")
     if y is None:
-        raise TrainingError(f"{data.name} has no targets: every item needs a y for something to be learnt")
+        raise TrainingError(f"{data.name} has no targets: every item needs a y to train on")
     return y.view(len(y), -1)
 
 

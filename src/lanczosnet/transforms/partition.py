@@ -58,7 +58,7 @@ def spectral_partition(adjacency: SparseOperator, num_partitions: int, *, seed: 
     """
     if not 1 <= num_partitions <= NUM_STEPS:
         raise ValueError(f"num_partitions must lie in 1..{NUM_STEPS}, but is {num_partitions}")
-    # One order of additions: a bit more or less may move a node to another cluster.
+    # Deterministic sums: a rounding error may move a node to another cluster.
     with torch.no_grad(), deterministic_algorithms(adjacency.device):
         adjacency = adjacency.without_segments().to(torch.float64)
         S = normalized(adjacency)

@@ -23,7 +23,7 @@ class AddRitzPairs(BaseTransform):
         num_steps: K, pairs per connected component; those past its node count are zero.
         start: the start vector: "ones", the "mean" of each node's features, or "random" from `seed`.
         seed: of the random start vector: same seed, same values.
-        exact_up_to: components of up to so many nodes are decomposed in place of it; `num_steps` by default.
+        exact_up_to: components of at most this many nodes are decomposed exactly instead; `num_steps` by default.
         search_steps: Lanczos steps to find the pairs, of which those of largest modulus are kept (an implicit restart);
             `num_steps` by default.
         signed: of a signed graph, as `LanczosNet` has it; so `magnetic`, of a directed one, whose pairs are complex:

@@ -106,7 +106,7 @@ def _study(search: Search, jobs: Sequence[Job], folder: Path) -> optuna.Study:
     if study.user_attrs.setdefault("identity", identity) != identity:
         raise TrainingError(
             f"{folder} holds another search of {search.space.name}: its data, splits, space or settings differ. "
-            "Choose another folder, or pass overwrite=True to begin anew"
+            "Choose another folder, or pass overwrite=True to start over"
         )
     study.set_user_attr("identity", identity)
     for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)):

@@ -56,7 +56,7 @@ def space_for(name: str, level: str, settings: Mapping[str, Any], file: Path | N
 
 @cache
 def spaces(file: Path | None = None) -> SearchSpace:
-    """The built-in spaces; those of a file come in place of those that it names."""
+    """The built-in spaces; a file replaces those that it names."""
     with as_file(files(__package__).joinpath(BUILT_IN)) as path:
         ours = read_search_space(path)
     if file is None:

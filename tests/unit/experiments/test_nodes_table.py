@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from lanczosnet.graphs.data_sets.node_sets import NODE_SETS
 from lanczosnet.report import Table, render
 from lanczosnet.schemas.run_config import run_config_text
 from lanczosnet.training import Classification, architecture_for
+from lanczosnet.training.num_steps import with_steps_found
 from lanczosnet.tuning import spaces
 
 CHAMELEON = {"datasets": ["chameleon-filtered"]}
@@ -49,7 +51,8 @@ def test_rows_are_the_defaults_of_train(name):
     data = Data(x=torch.ones(4, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]), name="toy")
     task = Classification("node", ("y",), (("0", "1"),))
     form = {"block": row.options["block"]} if row.model == "gcn" and name != "gcn" else {}
-    default, written = (architecture_for(data, task, row.model, options) for options in (form, row.options))
+    build = partial(architecture_for, data, task, row.model)
+    default, written = (with_steps_found(options, data, build)[0] for options in (form, row.options))
     assert {**written.options, **default.options} == written.options
     networks = default.blank(), written.blank()
     assert repr(networks[0]) == repr(networks[1])

@@ -84,7 +84,7 @@ def test_a_wrong_column_is_answered(graph, parts, message):
         ("a.json", '{"train": [0], "val": [], "test": [1]}', "the part val has no items"),
         ("a.json", '{"train": [0], "val": [2], "test": [6]}', "test names item 6, but the items are 0 to 5"),
         ("a.json", '{"train": [-1], "val": [2], "test": [5]}', "train names item -1"),
-        ("a.json", '{"train": [0, 2], "val": [2], "test": [5]}', "item 2 stands in the split twice"),
+        ("a.json", '{"train": [0, 2], "val": [2], "test": [5]}', "item 2 appears twice in the split"),
         ("a.json", '{"val": [1], "valid": [2], "train": [0], "test": [5]}', "lists train, val and test once, but has"),
         ("a.csv", "item,part\n0,train\n1\n", r"a\.csv, row 3: a line must have an item number and its part"),
         ("a.csv", "item,part\n0,train\nx,val\n", r"row 3: a line must have"),

@@ -70,7 +70,7 @@ def test_columns_of_0_and_1_are_classes_and_it_is_said(tmp_path):
     graphs = load(path)
     assert (graphs.targets, graphs.task) == (("a", "b"), "classification")
     assert graphs.classes == (("0", "1"), ("0", "1"))
-    assert any("a, b: learnt as classes" in note for note in graphs.notes)
+    assert any("a, b: treated as classes" in note for note in graphs.notes)
     assert load(path, task="regression").task == "regression"
 
 

@@ -45,7 +45,7 @@ class Attack:
 def test_a_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path):
     trace = tmp_path / "it-ran"
     torch.save([a_graph(1), Attack(trace)], tmp_path / "bad.pt")
-    with pytest.raises(DataError, match=r"bad\.pt: the file cannot be read safely .it asks for posix.mkdir"):
+    with pytest.raises(DataError, match=r"bad\.pt: the file cannot be read safely .it references posix.mkdir"):
         load(tmp_path / "bad.pt")
     assert not trace.exists()
 

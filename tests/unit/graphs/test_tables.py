@@ -161,7 +161,7 @@ def test_a_node_called_like_a_column_is_no_edge_if_the_columns_are_source_and_ta
     ("nodes", "edges", "message"),
     [
         ("id,x\na,1\n\n\nb,tall\n", EDGES, r"nodes\.csv, row 5: x is 'tall'"),
-        ("\nid,x\na,1\n  \na,2\n", EDGES, r"nodes\.csv, row 5: node id 'a' stands there a second time"),
+        ("\nid,x\na,1\n  \na,2\n", EDGES, r"nodes\.csv, row 5: node id 'a' is repeated"),
         ("id,x\na,1\nb,2\n", "source,target\na,b\n\na,z\n", r"edges\.csv, row 4: the edge leads to node 'z'"),
         ('id,x\n"a\n\nb",1\n\nc,tall\n', EDGES, r"nodes\.csv, row 4: x is 'tall'"),
     ],
@@ -191,7 +191,7 @@ def test_labels_may_be_absent_altogether(write):
             r"edges\.csv, row 3: the edge leads to node 'z', which does not exist",
         ),
         ("x\n1\n2\n", "source,target\n0,1\n0,2\n", {}, r"edges\.csv, row 3: .*node '2',"),
-        ("id,x\na,1\nb,2\na,3\n", EDGES, {}, r"nodes\.csv, row 4: node id 'a' stands there a second time"),
+        ("id,x\na,1\nb,2\na,3\n", EDGES, {}, r"nodes\.csv, row 4: node id 'a' is repeated"),
         ("id,x\na,1\nb,tall\n", EDGES, {}, r"nodes\.csv, row 3: x is 'tall', which is not a number"),
         ("id,x\na,1\nb,\n", EDGES, {}, r"nodes\.csv, row 3: x is 'nan', which is not a number"),
         ("x,y\n1,2\n2,high\n", None, {"task": "regression"}, r"row 3: y is 'high', which is not a number"),

@@ -62,7 +62,7 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a deviation of zero": (lambda c: c["task"]["deviation"].__setitem__(0, 0.0), r"task.deviation\[0\]"),
     "a mean less": (lambda c: c["task"]["mean"].pop(), r"one value per target \(16\), but has 15"),
     "a unit less": (lambda c: c["task"]["units"].pop(), "units must have one value per target"),
-    "a target twice": (lambda c: c["task"]["targets"].__setitem__(1, c["task"]["targets"][0]), "some stand twice"),
+    "a target twice": (lambda c: c["task"]["targets"].__setitem__(1, c["task"]["targets"][0]), "some are repeated"),
     "other outputs": (lambda c: c["architecture"]["options"].update(out_channels=5), "out_channels is 5, but"),
     "other inputs": (lambda c: c["data"].update(inputs="words"), "data.inputs: Invalid value 'words'"),
     "no elements": (lambda c: c["data"].update(atom_types=[]), "data.atom_types"),
@@ -72,11 +72,11 @@ WRONG: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a long scale": (lambda c: c["architecture"]["options"].update(long_scales=[1e308]), "LANCZOSNET_MAX_LONG_SCALE"),
     "a text as a number": (
         lambda c: c["data"].update(featurizer=MOLECULE.described() | {"atoms": {"ring": ["", 1]}}),
-        "atoms.ring must have whole numbers alone",
+        "atoms.ring must have only whole numbers",
     ),
     "a number as a text": (
         lambda c: c["data"].update(featurizer=MOLECULE.described() | {"atoms": {"chirality": [1]}}),
-        "atoms.chirality must have texts alone",
+        "atoms.chirality must have only texts",
     ),
     "a newer format": (lambda c: c.update(format=3), "format 3, this program reads up to 2: update lanczosnet"),
     "no format": (lambda c: c.update(format=None), "format: expected a version number"),

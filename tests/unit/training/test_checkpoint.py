@@ -78,7 +78,7 @@ def test_a_run_that_is_interrupted_where_it_begins_anew_does_so(tmp_path, epoch)
 def test_an_interrupted_run_is_not_begun_anew_by_mistake(job, tmp_path):
     interrupted(job, tmp_path, 3)
     before = (tmp_path / CHECKPOINT).read_bytes()
-    with pytest.raises(TrainingError, match="holds a run that was interrupted: pass resume=True"):
+    with pytest.raises(TrainingError, match="holds an interrupted run: pass resume=True"):
         run(job, tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     run(job, tmp_path, resume=True)

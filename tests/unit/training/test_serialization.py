@@ -306,7 +306,7 @@ def test_what_cannot_be_trusted_is_refused_with_a_clear_message(digits, tmp_path
     (other / "config.json").write_text("{")
     with pytest.raises(TrainingError, match=r"config.json: not a JSON document"):
         lanczosnet.load_model(other)
-    with pytest.raises(TrainingError, match="no model directory"):
+    with pytest.raises(TrainingError, match="not a model directory"):
         lanczosnet.load_model(tmp_path)
 
 

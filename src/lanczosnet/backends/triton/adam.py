@@ -1,7 +1,7 @@
 """`adam_step` as one Triton kernel.
 
 PyTorch's own fused Adam gives one block of threads 65,536 weights, which leaves most of a GPU idle when a network is
-small. What changes between steps is read from the device, so that a CUDA graph can hold the kernel.
+small. What changes between steps is read from the device, so that a CUDA graph can hold the Triton kernel.
 """
 
 import math

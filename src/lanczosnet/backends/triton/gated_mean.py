@@ -14,7 +14,7 @@ from lanczosnet.backends.autograd import first_order
 
 
 def read_blocks(x: Tensor, readout: Any, mask: Tensor) -> Tensor:
-    """`batching.padded.read_blocks` of the gated mean, in a product and a kernel."""
+    """`batching.padded.read_blocks` of the gated mean, in a product and a Triton kernel."""
     return GatedMean.apply(readout.gate_and_values(x).float(), mask, len(readout.linear.bias))
 
 

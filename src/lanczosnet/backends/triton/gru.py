@@ -22,7 +22,7 @@ def gru_cell(input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor
 
 
 class GRUCell(torch.autograd.Function):
-    """`shared.gru` of float32 tensors on a GPU."""
+    """`layers.tied_linear.gru_cell` of float32 tensors on a GPU."""
 
     @staticmethod
     def forward(ctx: Any, input_gates: Tensor, hidden_gates: Tensor, state: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Algorithm 1 and its gradient for batches of small dense graphs on a GPU, one program of a kernel for each graph.
+"""Algorithm 1 and its gradient for batches of small dense graphs on a GPU: a Triton program for each graph.
 
 `adjoint.lanczos_iteration` and `adjoint.lanczos_adjoint` are some forty operations for every step, and each of them
 takes longer to start than to do. Here matrix and basis stay in registers from the first step to the last. Both are

@@ -1,4 +1,4 @@
-"""`tasks.Regression.mean_loss` as one Triton kernel, which makes the gradient along the way.
+"""`training.tasks.mean_regression_loss` as one Triton kernel, which makes the gradient along the way.
 
 PyTorch's operations are two dozen kernels for a batch of a thousand numbers, each over sooner than it is started.
 """

@@ -1,4 +1,4 @@
-"""`layers.blocks.layer_matrices` as Triton kernels: every term of every layer is written once."""
+"""`batching.formed.layer_matrices` as Triton kernels: every term of every layer is written once."""
 
 from typing import Any
 

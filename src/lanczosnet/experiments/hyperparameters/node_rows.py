@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.2}
-_LANCZOS = {**_RESIDUAL, "num_steps": 20, "spectral_filter": "anchored", "filter_channels": (128,)}
+_LANCZOS = {**_RESIDUAL, "spectral_filter": "anchored", "filter_channels": (128,), "short_scales": (0, 1, 2)}
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class NodeNetwork:
 
 NODE_NETWORKS = {
     "lanczosnet": NodeNetwork(
-        "LanczosNet", "lanczosnet", {**_LANCZOS, "short_scales": (0, 1, 2), "long_scales": (10, 20, 30)}
+        "LanczosNet", "lanczosnet", {**_LANCZOS, "long_scales": (10, 20, 30), "num_steps": "auto"}
     ),
     "adalanczosnet": NodeNetwork(
-        "AdaLanczosNet", "adalanczosnet", {**_LANCZOS, "short_scales": (0, 1, 2), "long_scales": (10, 20)}
+        "AdaLanczosNet", "adalanczosnet", {**_LANCZOS, "long_scales": (10, 20), "num_steps": 20}
     ),
     "gcn": NodeNetwork("GCN", "gcn", {"block": "plain", "hidden_channels": 64, "num_layers": 2, "dropout": 0.5}),
     "residual-gcn": NodeNetwork("residual GCN", "gcn", _RESIDUAL),

@@ -44,7 +44,7 @@ def molecules_grid(
     seeds: Sequence[int] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Grid:
-    """The cells that are named. Beside them stand chemprop's, which `benchmarks/chemprop_lines.py` records."""
+    """The cells that are named. Those of chemprop are recorded by `benchmarks/chemprop_lines.py`."""
     places = [
         (dataset, split)
         for dataset in chosen(ALWAYS if datasets is None else datasets, DATASETS, "data set")
@@ -78,7 +78,7 @@ def _cell(dataset: str, split: str, row: MoleculeModel, recipe: str, changes: Ma
 
 
 def molecules_spec(recipe: str = RECIPE) -> TableSpec:
-    """A row for each data set and split; below ours stand the others on the same splits, then what is published."""
+    """A row for each data set and split; below ours are the others on the same splits, then published numbers."""
     places = [_place(dataset, split) for dataset in DATASETS for split in SPLITS]
     title = "Properties of molecules with default settings: test RMSE (lower is better) or ROC-AUC (higher is better)"
     return TableSpec(title, ("data", "split", "metric"), tuple(places), 3, None)

@@ -10,7 +10,7 @@ from lanczosnet.experiments.hyperparameters.node_rows import NODE_NETWORKS
 from lanczosnet.experiments.published import published
 from lanczosnet.experiments.tables.spec import Place, Reference, TableSpec
 from lanczosnet.graphs.data_sets.node_sets import NODE_SETS
-from lanczosnet.training.recipes import NAMES
+from lanczosnet.training.recipes import NAMES, kind_in_form
 from lanczosnet.training.recipes import recipe as recipe_of
 
 TABLE = "nodes"
@@ -86,7 +86,7 @@ def _cell(
         model=NODE_NETWORKS[network].model,
         options={key: value for key, value in given.items() if key not in NAMES},
         recipe=recipe,
-        settings=recipe_of(recipe, "node", numbers).settings(),
+        settings=recipe_of(recipe, kind_in_form("node", given.get("block")), numbers).settings(),
         label=label_of(network, kind),
         features="auto",
         public_splits=protocol.public_splits,

@@ -40,7 +40,7 @@ def qm8_grid(
 
 
 def ablation_grid(recipe: str = "paper", *, models: Sequence[str] | None = None, **how: Any) -> Grid:
-    """Table 3's cells. `molecules` takes so many of QM8, `settings` change numbers of the recipe."""
+    """Table 3's cells. `molecules` limits how many of QM8 are used, `settings` change settings of the recipe."""
     wanted = chosen(models, (row["model"] for row in published("ablation")), "model")
     lines: list[Line] = [
         (row_with(recipe, "qm8", row["model"]), ablation_label(row), ablation_options(row, recipe))

@@ -59,7 +59,7 @@ class ArrayWriter:
 
 
 class ArrayFile:
-    """An array in a `.npy` file, of which only the rows that are asked for take memory."""
+    """An array in a `.npy` file, of which only the rows that are read take memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

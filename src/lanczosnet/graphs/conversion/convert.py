@@ -13,7 +13,7 @@ from lanczosnet.graphs.conversion.edges import EdgeColumns, RowFiles, count_node
 from lanczosnet.graphs.conversion.journal import Journal
 from lanczosnet.graphs.conversion.nodes import NodeTable, write_array, write_labelled, write_mask
 from lanczosnet.graphs.conversion.sources import Sources, is_ogb_folder, node_numbers, ogb_sources
-from lanczosnet.graphs.conversion.tables import Table, open_table
+from lanczosnet.graphs.conversion.tables import TableReader, open_table
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import no_such_column
 from lanczosnet.graphs.formats.graph_folder import ARRAYS, GraphFolder, is_graph_folder, open_graph, write_manifest
@@ -197,7 +197,7 @@ def _node_table(sources: Sources) -> NodeTable | None:
     return NodeTable(table, features, label, split, sources.task)
 
 
-def _column(table: Table, name: str | None, usual: tuple[str, ...], option: str) -> str | None:
+def _column(table: TableReader, name: str | None, usual: tuple[str, ...], option: str) -> str | None:
     if name is None:
         return next((column for column in usual if column in table.names), None)
     if name not in table.names:

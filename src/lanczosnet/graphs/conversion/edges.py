@@ -12,7 +12,7 @@ import numpy as np
 
 from lanczosnet.graphs.conversion.arrays import ArrayWriter
 from lanczosnet.graphs.conversion.journal import Journal
-from lanczosnet.graphs.conversion.tables import Block, Table
+from lanczosnet.graphs.conversion.tables import Block, TableReader
 from lanczosnet.graphs.errors import DataError
 
 NUM_FILES, FEWEST_ROWS = 256, 2**12  # of a file, so that small graphs have few files
@@ -25,7 +25,7 @@ Advance = Callable[[float], None]
 class EdgeColumns(NamedTuple):
     """Where a table has its edges."""
 
-    table: Table
+    table: TableReader
     source: str
     target: str
     weight: str | None
@@ -41,7 +41,7 @@ class EdgeColumns(NamedTuple):
         if self.weight is None:
             return ends[0], ends[1], None
         weight = block.columns[self.weight].to_numpy(zero_copy_only=False).astype(np.float32)
-        self._refuse(block, ~np.isfinite(weight), self.weight, "which is no finite number")
+        self._refuse(block, ~np.isfinite(weight), self.weight, "which is not finite")
         return ends[0], ends[1], weight
 
     def _whole(self, block: Block, name: str, num_nodes: int | None) -> np.ndarray:
@@ -64,7 +64,7 @@ class EdgeColumns(NamedTuple):
 
 
 def count_nodes(edges: EdgeColumns, advance: Advance) -> int:
-    """One more than the largest number, which takes a pass of its own."""
+    """One more than the largest number, which takes a separate pass."""
     largest = -1
     columns = {edges.source: "integer", edges.target: "integer"}
     for block in edges.table.blocks(columns, None):

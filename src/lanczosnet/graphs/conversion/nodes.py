@@ -10,7 +10,7 @@ import numpy as np
 
 from lanczosnet.graphs.conversion.arrays import ArrayFile, ArrayWriter
 from lanczosnet.graphs.conversion.journal import Journal
-from lanczosnet.graphs.conversion.tables import Block, Table
+from lanczosnet.graphs.conversion.tables import Block, TableReader
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import LARGEST, WORDS
 
@@ -25,7 +25,7 @@ Advance = Callable[[float], None]
 class NodeTable:
     """A table with a row for each node, in the order of their numbers."""
 
-    table: Table
+    table: TableReader
     features: Sequence[str]
     label: str | None
     split: str | None

@@ -41,7 +41,7 @@ class Sources:
             raise DataError(f"num_nodes must be at least 1, but is {self.num_nodes}")
 
     def identity(self) -> dict[str, Any]:
-        """What a conversion that goes on must have in common with the one that was killed."""
+        """What a resumed conversion must have in common with the interrupted one."""
         files = [self.edges, self.nodes, self.features, self.labels, *self.masks.values()]
         facts = {key: value for key, value in vars(self).items() if not isinstance(value, Path | dict)}
         return facts | {"files": [_state(path) for path in files if path is not None]}
@@ -81,7 +81,7 @@ def _unpacked(raw: Path, work: Path) -> dict[str, Any]:
 
 
 def unpacked(path: Path, member: str, work: Path) -> Path:
-    """The array of an npz as a file of its own."""
+    """The array of an npz as a separate file."""
     target = work / f"{path.stem}-{member}.npy"
     if target.is_file():
         return target

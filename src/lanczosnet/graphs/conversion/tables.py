@@ -33,7 +33,7 @@ class Block(NamedTuple):
     share: float  # of the table, up to its end
 
 
-class Table(Protocol):
+class TableReader(Protocol):
     path: Path
     names: list[str]
 
@@ -46,7 +46,7 @@ class Table(Protocol):
         """As a spreadsheet counts."""
 
 
-def open_table(path: Path, *, header: bool = True) -> Table:
+def open_table(path: Path, *, header: bool = True) -> TableReader:
     require("pyarrow", to="to read large tables")
     if not path.exists():
         raise DataError("there is no such file", file=path, remedy="Check the path")

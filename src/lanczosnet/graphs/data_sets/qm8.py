@@ -36,7 +36,7 @@ def qm8(*, data_dir: str | Path | None = None, tasks: int = 12, workers: int | N
 
 
 def select_targets(graphs: PackedGraphs, names: Sequence[str]) -> PackedGraphs:
-    """The same graphs with these targets, in this order; a name may stand twice."""
+    """The same graphs with these targets, in this order; names may repeat."""
     unknown = [name for name in names if name not in graphs.targets]
     if unknown:
         raise DataError(f"there is no target {unknown[0]!r}; known are {', '.join(graphs.targets)}")

@@ -16,7 +16,7 @@ CHUNK = 1 << 16
 LEAST_RATE = 1000  # bytes a second, on average over two times the time that a single read may take
 
 
-class Watch:
+class TransferMonitor:
     """Cuts the connections of a transfer that is slower than the least rate, or lasts longer than it may.
 
     Time limits of single reads do not see a server that sends a byte now and then, in headers or in the body.
@@ -30,7 +30,7 @@ class Watch:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "TransferMonitor":
         self._thread.start()
         return self
 
@@ -65,31 +65,31 @@ class Watch:
 
 
 class _Http(urllib.request.HTTPHandler):
-    """HTTP over watched connections."""
+    """HTTP over monitored connections."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, monitor: TransferMonitor) -> None:
         super().__init__()
-        self._watch = watch
+        self._monitor = monitor
 
     def http_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(_watched(http.client.HTTPConnection, self._watch), request)
+        return self.do_open(_monitored(http.client.HTTPConnection, self._monitor), request)
 
 
 class _Https(urllib.request.HTTPSHandler):
-    """HTTPS over watched connections."""
+    """HTTPS over monitored connections."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, monitor: TransferMonitor) -> None:
         super().__init__()
-        self._watch = watch
+        self._monitor = monitor
 
     def https_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(_watched(http.client.HTTPSConnection, self._watch), request)
+        return self.do_open(_monitored(http.client.HTTPSConnection, self._monitor), request)
 
 
-def _watched(kind: type[http.client.HTTPConnection], watch: Watch) -> Any:
+def _monitored(kind: type[http.client.HTTPConnection], monitor: TransferMonitor) -> Any:
     def made(host: str, **options: Any) -> http.client.HTTPConnection:
         connection = kind(host, **options)
-        connection._create_connection = watch.connect  # type: ignore[attr-defined]
+        connection._create_connection = monitor.connect  # type: ignore[attr-defined]
         return connection
 
     return made
@@ -99,26 +99,28 @@ def receive(
     url: str, part: Path, largest: int, timeout: float, seconds: float, progress: Callable[[int], None]
 ) -> None:
     """Append to `part` what it still lacks; an answer that is no proper one is a ConnectionError."""
-    with Watch(timeout, seconds) as watch:
+    with TransferMonitor(timeout, seconds) as monitor:
         try:
-            _receive(url, part, largest, timeout, watch, progress)
+            _receive(url, part, largest, timeout, monitor, progress)
         except (OSError, ValueError, http.client.HTTPException) as error:
-            if watch.reason:
-                raise ConnectionError(watch.reason) from error
+            if monitor.reason:
+                raise ConnectionError(monitor.reason) from error
             if isinstance(error, ValueError):
                 raise ConnectionError(f"the server's answer is malformed ({error})") from error
             raise
-        if watch.reason:
-            raise ConnectionError(watch.reason)
+        if monitor.reason:
+            raise ConnectionError(monitor.reason)
 
 
-def _receive(url: str, part: Path, largest: int, timeout: float, watch: Watch, progress: Callable[[int], None]) -> None:
+def _receive(
+    url: str, part: Path, largest: int, timeout: float, monitor: TransferMonitor, progress: Callable[[int], None]
+) -> None:
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"User-Agent": "lanczosnet"})
     if have:
         request.add_header("Range", f"bytes={have}-")
     try:
-        response = urllib.request.build_opener(_Http(watch), _Https(watch)).open(request, timeout=timeout)
+        response = urllib.request.build_opener(_Http(monitor), _Https(monitor)).open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == 416:  # nothing is left to send: the part is complete, or worthless
             return
@@ -132,7 +134,7 @@ def _receive(url: str, part: Path, largest: int, timeout: float, watch: Watch, p
         with _opened(part, append=resumed) as stream:
             while chunk := response.read(CHUNK):
                 have += len(chunk)
-                watch.received += len(chunk)
+                monitor.received += len(chunk)
                 if have > largest:
                     return  # not the published file; the checksum will say so
                 stream.write(chunk)

@@ -48,9 +48,7 @@ def check_header(path: str | Path, header: Sequence[str]) -> None:
     count = Counter(header)
     for name in header:
         if count[name] > 1:
-            raise DataError(
-                f"two columns are named {shown(name)}", file=path, row=1, remedy="Give each column a name of its own"
-            )
+            raise DataError(f"two columns are named {shown(name)}", file=path, row=1, remedy="Rename one of them")
 
 
 def row_of(path: Path, position: int) -> int:

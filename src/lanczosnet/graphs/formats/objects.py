@@ -74,7 +74,7 @@ def _read(file: Path) -> Any:
             content = torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # torch has many ways to refuse a file
         refused = re.search(r"GLOBAL (\S+)", str(error))
-        reason = f"it asks for {refused[1]}" if refused else type(error).__name__
+        reason = f"it references {refused[1]}" if refused else type(error).__name__
         raise DataError(
             f"the file cannot be read safely ({reason})",
             file=file,

@@ -75,7 +75,7 @@ class _Unpickler(pickle.Unpickler):
         try:
             return _ADMITTED[module, name]
         except KeyError:
-            raise DataError(f"the pickle asks for {module}.{name}, which is not admitted") from None
+            raise DataError(f"the pickle references {module}.{name}, which is not admitted") from None
 
 
 def read_pickle(path: Path) -> Any:

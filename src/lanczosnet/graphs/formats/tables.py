@@ -112,7 +112,7 @@ def _ids(path: Path, table: "pd.DataFrame", column: str | None) -> _Ids:
     if ids.has_duplicates:
         position = int(np.flatnonzero(ids.duplicated())[0])
         raise DataError(
-            f"node id {str(ids[position])!r} stands there a second time",
+            f"node id {str(ids[position])!r} is repeated",
             file=path,
             row=row_of(path, position),
             remedy="Ids must differ",

@@ -1,4 +1,4 @@
-"""Which columns of a table hold the molecules and the targets: found where it is clear, else asked for."""
+"""Which columns of a table hold the molecules and the targets: detected if unambiguous, else an error asks for them."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -89,7 +89,7 @@ def holds_molecules(path: Path) -> bool:
 
 
 def _holds_smiles(cells: Sequence[str]) -> bool:
-    """Texts that RDKit reads, of which half at least are no mere words."""
+    """Texts that RDKit reads, of which at least half are not plain words."""
     from lanczosnet.graphs.molecules.smiles import rdkit
 
     known = [cell.strip() for cell in cells if cell.strip()][:TRIED]
@@ -160,7 +160,7 @@ def choose_targets(table: MoleculeTable, taken: Collection[str]) -> tuple[list[s
 
 def _unclear(table: MoleculeTable, looks: Sequence[Look], found: Sequence[Look]) -> UnclearColumnsError:
     return UnclearColumnsError(
-        f"it is not clear which of {len(found)} columns are to be learnt. Name them: targets=[...]{_listed(looks)}",
+        f"it is not clear which of {len(found)} columns are targets. Name them: targets=[...]{_listed(looks)}",
         table,
         [candidate.name for candidate in found],
     )
@@ -230,13 +230,13 @@ def choose(
             table.column(name, "targets")
     found = task or task_of_columns(table, names)
     if found == "classification" and task is None:
-        notes.append(f"{', '.join(names)}: learnt as classes; for numbers pass task='regression'")
+        notes.append(f"{', '.join(names)}: treated as classes; for numbers pass task='regression'")
     _check_apart(table, descriptors, [smiles, *names])
     return Choice(smiles, names, found, parts, descriptors, notes)
 
 
 def _check_apart(table: MoleculeTable, descriptors: Sequence[str], others: Sequence[str]) -> None:
-    """What is learnt must not be told."""
+    """Targets must not be inputs."""
     for name in descriptors:
         if name in others:
             raise DataError(

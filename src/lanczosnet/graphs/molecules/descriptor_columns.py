@@ -46,4 +46,4 @@ def missing_noted(values: np.ndarray, names: Sequence[str]) -> list[str]:
     missing = [f"{name} ({count:,} of {len(values):,})" for name, count in zip(names, counts, strict=True) if count]
     if not missing:
         return []
-    return [f"missing descriptors: {', '.join(missing)}; the mean of the training part stands for them"]
+    return [f"missing descriptors: {', '.join(missing)}; the mean of the training part is used instead"]

@@ -60,7 +60,7 @@ class MoleculeTable:
                     f"two columns are named {shown(name)} and differ: {record[first]!r:.60} and {record[other]!r:.60}",
                     file=self.path,
                     row=row,
-                    remedy="Give each column a name of its own",
+                    remedy="Rename one of them",
                 )
 
 

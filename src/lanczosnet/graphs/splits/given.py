@@ -82,7 +82,7 @@ def _split(data: Any, kind: str, lists: dict[str, list[int]], path: str | Path =
     together = torch.cat(list(tensors.values()))
     values, counts = together.unique(return_counts=True)
     if len(values) < len(together):
-        raise DataError(f"item {int(values[counts > 1][0])} stands in the split twice", file=path)
+        raise DataError(f"item {int(values[counts > 1][0])} appears twice in the split", file=path)
     train, val, test = tensors.values()
     return Split(_name(data), kind, None, None, train, val, test)
 

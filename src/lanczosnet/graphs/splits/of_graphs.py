@@ -31,7 +31,7 @@ def stratified_parts(data: Any, fraction: Fraction, shuffle: Shuffle) -> Parts:
 
 
 def _by_class(data: Any) -> list[np.ndarray]:
-    """By their one target; graphs without a known class are a class of their own."""
+    """By their one target; graphs without a known class count as one class."""
     y = data.graph.get("y")
     if data.about.get("task") != "classification" or y is None or y[0].numel() != 1:
         raise DataError(

@@ -71,7 +71,7 @@ def _explained_loss() -> Iterator[None]:
     except RuntimeError as error:
         if lost_a_process(error):
             raise TrainingError(
-                "another process of this run has ended, and with it the run. It goes on from its checkpoint with "
+                "another process of this run has ended, and with it the run. It continues from its checkpoint with "
                 "resume=True, with as many processes as you like"
             ) from error
         raise

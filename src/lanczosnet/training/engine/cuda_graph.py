@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class PrivateGenerator:
-    """A generator that stands in for the device's default one."""
+    """A generator that replaces the device's default one."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

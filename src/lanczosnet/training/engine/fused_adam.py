@@ -70,7 +70,7 @@ class FlatParameters:
         return found
 
     def release(self) -> None:
-        """Every parameter has memory of its own again."""
+        """Every parameter owns its memory again."""
         for parameter in self.parameters:
             parameter.data = parameter.data.clone()
 
@@ -109,7 +109,7 @@ class FusedAdam:
         adam(pieces, group["lr"], self.counts[0], rule)
 
     def release(self) -> None:
-        """Parameters and optimizer have memory of their own again."""
+        """Parameters and optimizer own their memory again."""
         self.parameters.release()
         for parameter in self.parameters.parameters:
             state = self.optimizer.state[parameter]
