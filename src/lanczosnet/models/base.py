@@ -132,17 +132,16 @@ class LanczosNetwork(GraphNetwork):
     ) -> None:
         super().__init__()
         self.short_scales, self.long_scales = tuple(short_scales), tuple(long_scales)
-        self.num_steps, self.num_edge_types = num_steps, num_edge_types
+        self.num_steps, self.num_edge_types, self.edge_channels = num_steps, num_edge_types, edge_channels
         self.search_steps = checked_search_steps(search_steps, num_steps)
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        self.is_complex, self.edge_channels = is_complex, edge_channels
+        self.is_complex, self.checkpoint_activations = is_complex, checkpoint_activations
         self.edge_gates = EdgeGates(edge_channels, num_gates) if edge_channels else None
         num_typed = num_edge_types + (num_gates if edge_channels else 0)
         weights = {"num_edge_types": num_typed, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
         self.kernel: Any = None if kernel is None else kernel(self.encoder.out_channels)
         first, last = self.encoder.out_channels, out_channels if readout is None else hidden_channels
         plain = layer_widths(first, hidden_channels, last, num_layers)
-        self.checkpoint_activations = checkpoint_activations
         inside = _real_channels(block, hidden_channels, num_typed) if is_complex else hidden_channels
         widths = [(inside, inside)] * num_layers if is_residual(block) else plain
         self.convolutions = nn.ModuleList(convolution(*width, **weights) for width in widths)
@@ -152,9 +151,8 @@ class LanczosNetwork(GraphNetwork):
         if is_residual(block):
             _refuse_options_of_plain_blocks(normalization, residual)
             sizes = (first, hidden_channels, out_channels if readout is None else None, num_layers)
-            self.residual_stack = ResidualStack(
-                *sizes, feedforward=feedforward, dropout=dropout, checkpoint_activations=checkpoint_activations
-            )
+            of_blocks = {"feedforward": feedforward, "checkpoint_activations": checkpoint_activations}
+            self.residual_stack = ResidualStack(*sizes, **of_blocks, dropout=dropout)
         else:
             self.between = norm_act_dropouts(plain, readout is not None, normalization, residual, dropout)
         self.input_dropout = FeatureDropout(node_dropout, input_dropout)
