@@ -391,9 +391,9 @@ MISTAKES = [
     (["table", "citation", "--data-set", "n=3"], 1, "without such an option"),
     (["train", "path", "--split", "uniform"], 1, "has no targets"),
     (["train"], 2, "Missing argument"),
-    (["evaluate", "nowhere"], 1, "no model directory"),
+    (["evaluate", "nowhere"], 1, "not a model directory"),
     (["evaluate", "nowhere", "--part", "tset"], 2, "must be train, val or test"),
-    (["predict", "nowhere", "C"], 1, "no model directory"),
+    (["predict", "nowhere", "C"], 1, "not a model directory"),
     (["predict"], 2, "Missing argument"),
 ]
 
