@@ -1,6 +1,8 @@
 """Features that stay on the host are multiplied chunk by chunk, with the results of those on the device."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from graph_builders import generator
+from lanczosnet.backends.processes import processes_here
 from lanczosnet.batching import host_features
 from lanczosnet.batching.host_features import HostFeatures
+from lanczosnet.graphs import load
+from lanczosnet.graphs.formats.stored_graph import store_graph
 from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.residual import InputLinear
 from lanczosnet.models import model
@@ -19,6 +24,8 @@ from lanczosnet.training.engine import host_features as placing
 from lanczosnet.training.engine.devices import fabric_for
 from lanczosnet.training.engine.host_features import with_features_placed
 from lanczosnet.training.engine.loaders import NodeLoader, loader_for
+from lanczosnet.training.predict import predict
+from lanczosnet.training.stored_predictions import predict_stored
 from training_builders import SMALL, communities, halves
 
 CPU = torch.device("cpu")
@@ -171,3 +178,21 @@ def test_a_gpu_with_little_memory_leaves_features_on_the_host(monkeypatch, megab
 def test_networks_that_need_features_elsewhere_refuse(name: str) -> None:
     with pytest.raises(TrainingError, match="leave host_features out"):
         with_features_placed(model(name, 8, 4, 3), Data(x=features()), CPU, True)
+
+
+def test_predictions_leave_large_features_on_the_host(tmp_path: Path, monkeypatch, chunks) -> None:
+    data = communities()
+    task = task_of(data, halves(data).train)
+    network = architecture_for(data, task, "lanczosnet", SMALL).build(0).double()
+    record: Any = SimpleNamespace(features=None, scaling=None)
+    trained: Any = SimpleNamespace(network=network, task=task, config=SimpleNamespace(data=record))
+    store_graph(data, tmp_path / "graph")
+    found = []
+    for is_large in (False, True):
+        monkeypatch.setattr(placing, "_are_too_large", lambda x, device, is_large=is_large: is_large)
+        predicted = predict(network, task, record, data, 256).probabilities[0]
+        predict_stored(trained, load(tmp_path / "graph"), tmp_path / "found.csv", processes_here())
+        table = np.genfromtxt(tmp_path / "found.csv", delimiter=",", skip_header=1, usecols=2)
+        found.append((predicted, torch.from_numpy(table)))
+        assert bool(chunks) == is_large
+    torch.testing.assert_close(found[1], found[0])
