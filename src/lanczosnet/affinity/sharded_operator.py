@@ -120,7 +120,7 @@ class ShardedOperator(Operator):
         elsewhere = self.pattern.halo.begin(signal)
         found = self._inside.product(signal)
         arrived = elsewhere()
-        return found + csr_product(self._outside, arrived) if len(self.pattern.column) else found
+        return found.add_(csr_product(self._outside, arrived)) if len(self.pattern.column) else found
 
 
 class _ShardedProduct(torch.autograd.Function):
