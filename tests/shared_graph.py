@@ -30,6 +30,13 @@ from lanczosnet.training.trainer import Trainer
 EPOCHS = 4
 LARGE = 120_000  # nodes
 OPTIONS = {"hidden_channels": 16, "num_layers": 2, "num_steps": 20, "filter_channels": (8,), "dropout": 0.0}
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lanczosnet": ("lanczosnet", {}),
+    "adalanczosnet": ("adalanczosnet", {}),
+    # All components by Lanczos, and of more steps the leading pairs.
+    "adalanczosnet, searched": ("adalanczosnet", {"exact_up_to": 0, "num_steps": 10, "search_steps": 20}),
+    "adalanczosnet, entrywise": ("adalanczosnet", {"tridiagonal_filter": "entrywise", "self_loops": False}),
+}
 
 
 def many_components() -> Data:
@@ -49,9 +56,11 @@ def many_components() -> Data:
     return Data(x=x, edge_index=ends, y=y, name="many", num_nodes=first)
 
 
-def found_here(folder: Path) -> dict[str, Any]:
+def found_here(folder: Path, partition: Tensor | None = None) -> dict[str, Any]:
     """What a process finds of a stored graph, put together for all nodes."""
     data, processes = load(folder), processes_here()
+    if partition is not None:
+        data.partition = partition
     facts: dict[str, Any] = {}
     if processes.size > 1:
         shard = shard_of(data, processes, torch.float64, torch.device("cpu")).shard
@@ -78,7 +87,9 @@ def found_here(folder: Path) -> dict[str, Any]:
     facts["values"] = of_all(pairs.values[components[0]])
     facts["filtered"] = of_all(basis.lift(basis.values.pow(9).unsqueeze(1) * basis.project(signal[nodes])))
     facts |= {name: of_all(rows) for name, rows in _adjoint(S, signal[nodes], nodes).items()}
-    return facts | _trained(folder, data, of_all)
+    for name in NETWORKS:
+        facts |= {f"{name}: {what}": found for what, found in _trained(folder, data, of_all, name).items()}
+    return facts
 
 
 def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
@@ -94,12 +105,13 @@ def _adjoint(S: Any, signal: Tensor, nodes: Tensor) -> dict[str, Tensor]:
     return {"basis": found.basis.detach(), "start gradient": start.grad, "entry gradients": of_rows}
 
 
-def _trained(folder: Path, data: Any, of_all: Any) -> dict[str, Any]:
+def _trained(folder: Path, data: Any, of_all: Any, name: str) -> dict[str, Any]:
     """The gradient of the first step, the losses of some epochs, and the predictions after them."""
     parts = split(data, "uniform", fraction=0.5)
     task = task_of(data, parts.train)
     chosen = recipe("paper", task.level, {"epochs": EPOCHS, "learning_rate": 1e-2})
-    architecture = architecture_for(data, task, "lanczosnet", OPTIONS)
+    network, more = NETWORKS[name]
+    architecture = architecture_for(data, task, network, OPTIONS | more)
     fabric = fabric_for("cpu", "64-true")
     model = architecture.build(0).double()
     loader = _loader(model, data, fabric, chosen)
@@ -145,6 +157,11 @@ def large() -> Data:
     return Data(x=torch.randn(LARGE, 64), edge_index=torch.stack([left, right]), y=y, name="large", num_nodes=LARGE)
 
 
+def scattered(num_nodes: int, parts: int) -> Tensor:
+    """A partition without any order."""
+    return torch.randint(0, parts, (num_nodes,), generator=torch.Generator().manual_seed(3))
+
+
 def store(folder: Path, data: Data) -> Path:
     store_graph(data, folder)
     return folder
@@ -154,6 +171,10 @@ if __name__ == "__main__":
     out, *folders = map(Path, sys.argv[1:])
     fabric_for("cpu", "64-true")
     for folder in folders:
+        if folder.name == "many":
+            given = found_here(folder, scattered(load(folder).num_nodes, torch.distributed.get_world_size()))
+            if torch.distributed.get_rank() == 0:
+                torch.save(given, out / "many-given.pt")
         found = found_here(folder)
         if folder.name == "many":
             found["megabytes"] = megabytes_of_training(folder.with_name("large"))

@@ -9,7 +9,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -68,11 +68,24 @@ def begin_worker(num_threads: int) -> None:
     torch.set_num_threads(num_threads)
 
 
-def work_for_parent(num_threads: int, pickled: bytes) -> None:
-    """The target of a worker process: `pickled` is a function without arguments, read once the worker is set up."""
+def work_for_parent(num_threads: int, pickled: bytes, *arguments: Any) -> None:
+    """The target of a worker process: `pickled` is a function of the arguments, read once the worker is set up."""
     begin_worker(num_threads)
-    function: Callable[[], Any] = pickle.loads(pickled)  # of the parent, through a pipe of its own
-    function()
+    function: Callable[..., Any] = pickle.loads(pickled)  # of the parent, through a pipe of its own
+    function(*arguments)
+
+
+def end_all(processes: Sequence[Any]) -> None:
+    """Kill worker processes; what they have finished is on the disk.
+
+    All before any is waited for: on a shared GPU the end of one can fail the others, which would note that.
+    """
+    for process in processes:
+        if process.is_alive():
+            process.kill()
+    for process in processes:
+        if process.pid is not None:
+            process.join()
 
 
 def called_for(parent: int, pickled: bytes) -> Any:

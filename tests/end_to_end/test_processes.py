@@ -8,12 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from lanczosnet.cli.app import app
 from lanczosnet.graphs import load
+from lanczosnet.training.model_folder import CHECKPOINT
 from shared_graph import found_here, large, many_components, megabytes_of_training, store
 from two_processes import gradients_and_losses
 
@@ -95,22 +97,24 @@ def found_alone(tmp_path_factory, request) -> dict[Path, dict[str, torch.Tensor]
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [2, 4])
 def test_processes_that_share_a_graph_find_what_one_finds(processes, found_alone, tmp_path):
-    """Components, pairs, Lanczos and its adjoint, gradients, losses and predictions, in float64."""
+    """Components, pairs, Lanczos and its adjoint, gradients, losses and predictions, in float64; by ranges of nodes,
+    and by a given partition."""
     torchrun(str(TESTS / "shared_graph.py"), str(tmp_path), *map(str, found_alone), processes=processes)
-    for folder, wanted in found_alone.items():
-        found = torch.load(tmp_path / f"{folder.name}.pt", weights_only=True)
+    for name, folder in [("many-given", next(iter(found_alone))), *((folder.name, folder) for folder in found_alone)]:
+        wanted, found = found_alone[folder], torch.load(tmp_path / f"{name}.pt", weights_only=True)
         assert found.pop("halo") > 0
-        if folder.name == "many" and processes == 4:
+        if name == "many" and processes == 4:
             alone = megabytes_of_training(folder.with_name("large"))
             assert found["megabytes"] < 0.35 * alone, (found["megabytes"], alone)
         found.pop("megabytes", None)
         assert found.keys() == wanted.keys()
-        for name, expected in wanted.items():
-            torch.testing.assert_close(found[name], expected, rtol=1e-10, atol=1e-10, msg=f"{folder.name}: {name}")
+        for what, expected in wanted.items():
+            torch.testing.assert_close(found[what], expected, rtol=1e-10, atol=1e-10, msg=f"{name}: {what}")
 
 
 @pytest.mark.slow
-def test_a_shared_run_ends_when_a_process_dies_and_goes_on_with_another_number(tmp_path, monkeypatch):
+@pytest.mark.parametrize("then", [1, 3])
+def test_a_shared_run_ends_when_a_process_dies_and_goes_on_with_another_number(tmp_path, monkeypatch, then):
     store(tmp_path / "big", many_components())
     arguments = ["train", str(tmp_path / "big"), *SMALL, "--device", "cpu", "--set", "dropout=0", "--split", "uniform"]
     arguments = [*arguments, "--checkpoint-seconds", "0", "--fraction", "0.5"]
@@ -119,8 +123,9 @@ def test_a_shared_run_ends_when_a_process_dies_and_goes_on_with_another_number(t
     assert ended.returncode != 0
     assert "process 1: " in ended.stderr  # what it has of the graph
     assert "another process of this run has ended" in ended.stderr or "told to end" in ended.stderr
-    resumed = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "model"), "--resume"])
-    assert resumed.exit_code == 0, resumed.output
+    assert (tmp_path / "model" / CHECKPOINT).is_file()
+    monkeypatch.delenv("ENDS_AFTER_EPOCH")
+    torchrun("-m", "lanczosnet.cli", *arguments, "--out", str(tmp_path / "model"), "--resume", processes=then)
     assert CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "whole")]).exit_code == 0
     found, wanted = (
         [json.loads(line)["val_loss"] for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
@@ -128,3 +133,29 @@ def test_a_shared_run_ends_when_a_process_dies_and_goes_on_with_another_number(t
     )
     assert len(found) == 5
     assert found == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_given_partition_says_which_process_has_a_node(tmp_path):
+    store(tmp_path / "big", many_components())
+    graph = load(tmp_path / "big")
+    part = torch.arange(graph.num_nodes) % 8 % 5 % 4  # two for each process
+    (tmp_path / "part.txt").write_text("part\n" + "\n".join(map(str, part.tolist())))
+    arguments = ["train", str(tmp_path / "big"), *SMALL, "--device", "cpu", "--set", "dropout=0", "--split", "uniform"]
+    arguments = [*arguments, "--fraction", "0.5", "--partition", str(tmp_path / "part.txt")]
+    shared = launched("-m", "lanczosnet.cli", *arguments, "--out", str(tmp_path / "two"))
+    assert shared.returncode == 0, shared.stderr
+    ranges = launched("-m", "lanczosnet.cli", *arguments[:-2], "--out", str(tmp_path / "ranges"))
+    halos = [[line for line in each.stderr.splitlines() if "halo" in line] for each in (shared, ranges)]
+    assert halos[0] != halos[1]
+    assert CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "one")]).exit_code == 0
+    for each in ("two", "one"):
+        out = ["predict", str(tmp_path / each), str(tmp_path / "big"), "--out", str(tmp_path / f"{each}.npy")]
+        torchrun("-m", "lanczosnet.cli", *out, "--partition", str(tmp_path / "part.txt"))
+    by_one = ["predict", str(tmp_path / "one"), str(tmp_path / "big"), "--out", str(tmp_path / "alone.npy")]
+    assert CliRunner().invoke(app, by_one).exit_code == 0
+    two, one, alone = (np.load(tmp_path / f"{each}.npy") for each in ("two", "one", "alone"))
+    assert (one == alone).all()  # in the order of the nodes, whoever has them
+    assert (two == one).mean() > 0.99
+    refused = launched("-m", "lanczosnet.cli", *arguments, "--out", str(tmp_path / "three"), processes=3)
+    assert "4 parts for 3 processes" in refused.stderr

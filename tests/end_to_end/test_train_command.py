@@ -228,7 +228,8 @@ def test_evaluate_finds_features_by_name(tmp_path):
 def test_a_table_comes_back_whole(model, tmp_path):
     (tmp_path / "t.csv").write_text(",smiles,note\n0,CCO,x\n1,CC\n")
     text = invoke("predict", model, tmp_path / "t.csv").stdout
-    assert text.splitlines()[0] == ",smiles,note,predicted_length,predicted_number,error"
+    added = "predicted_length,predicted_number,nearest_training_similarity,notice,error"
+    assert text.splitlines()[0] == f",smiles,note,{added}"
     assert [(row[""], row["note"]) for row in table(text)] == [("0", "x"), ("1", "")]
     assert invoke("predict", model, "-", stdin="\ufeffsmiles\nCCO\n").stdout.startswith("smiles,predicted_length")
 

@@ -39,7 +39,7 @@ MAY_IMPORT = {
         "schemas",
     },
     "estimators": {"training", "batching", "graphs", "filters", "krylov", "affinity"},
-    "tuning": {"training", "graphs", "files", "schemas"},
+    "tuning": {"training", "graphs", "files", "processes", "schemas"},
     "experiments": {"training", "models", "graphs", "files", "processes", "schemas"},
     "report": {"files"},
     "cli": {

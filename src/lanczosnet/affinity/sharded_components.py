@@ -5,14 +5,14 @@ from torch import Tensor
 
 from lanczosnet.affinity.components import connected_components
 from lanczosnet.affinity.halo import Halo
-from lanczosnet.affinity.sharded_operator import process_of
+from lanczosnet.affinity.owners import Owners, places_in
 from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
 from lanczosnet.backends.processes import Processes
 
 
 def sharded_components(
-    processes: Processes, row: Tensor, column: Tensor, first: int, end: int, bounds: Tensor
+    processes: Processes, row: Tensor, column: Tensor, own: Tensor, owners: Owners
 ) -> tuple[Tensor, Tensor]:
     """The first node of every node's component, `[node]`, and those of the components that lie in several processes.
 
@@ -20,16 +20,16 @@ def sharded_components(
 
     Args:
         processes: all make the call.
-        row, column: the edges of the nodes from `first` up to `end`, by row, as numbers in the whole graph, `[edge]`.
-        first, end: which nodes this process has.
-        bounds: where the ranges of all processes begin, and the end.
+        row, column: the edges of a process' nodes, by row, `[edge]`: which of its nodes, and a number in the whole
+            graph.
+        own: the numbers of its nodes in the whole graph, rising.
+        owners: which process has a node.
     """
-    is_inside = (column >= first) & (column < end)
-    label = _first_nodes(row[is_inside] - first, column[is_inside] - first, end - first) + first
-    needed, place = column[~is_inside].unique(return_inverse=True)
-    own = torch.arange(first, end, device=column.device)
-    halo = Halo(processes, own, needed, process_of(bounds, needed))
-    pairs = torch.stack([label[row[~is_inside] - first], halo(label)[place]], 1)
+    place, is_inside = places_in(own, column)
+    label = own[_first_nodes(row[is_inside], place[is_inside], len(own))]
+    row, column = row[~is_inside], column[~is_inside]
+    halo, place = Halo.of_entries(processes, own, column, owners)
+    pairs = torch.stack([label[row], halo(label)[place]], 1)
     known, joined = _joined(processes.gathered(pairs.unique(dim=0)))
     if len(known):
         at = torch.searchsorted(known, label).clamp(max=len(known) - 1)

@@ -68,6 +68,15 @@ class ShardedOperator(Operator):
     def row(self) -> Tensor:
         return torch.cat([self.pattern.inside.row.long(), self.pattern.row])
 
+    @property
+    def column(self) -> Tensor:
+        """Of every entry, among the nodes of this process and then its halo."""
+        return torch.cat([self.pattern.inside.column.long(), self.pattern.column.long() + self.num_nodes])
+
+    def with_halo(self, signal: Tensor) -> Tensor:
+        """The rows of a signal that columns stand for, `[node + halo, ...]`; no gradient reaches other processes."""
+        return torch.cat([signal, self.pattern.halo(signal)])
+
     def to(self, *args: Any, **kwargs: Any) -> Self:
         values = self.values.to(*args, **kwargs)
         if values.device != self.device:
@@ -88,8 +97,7 @@ class ShardedOperator(Operator):
         if left is not None:
             values = values * left.index_select(0, self.row)
         if right is not None:
-            elsewhere = self.pattern.halo(right).index_select(0, self.pattern.column.long())
-            values = values * torch.cat([right.index_select(0, self.pattern.inside.column), elsewhere])
+            values = values * self.with_halo(right).index_select(0, self.column)
         return self.with_values(values)
 
     def plus_diagonal(self, diagonal: Tensor) -> Self:
@@ -144,8 +152,3 @@ class _ShardedProduct(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             grad_signal = operator._multiply(grad)
         return grad_values, grad_signal, None
-
-
-def process_of(bounds: Tensor, node: Tensor) -> Tensor:
-    """Whose range of nodes each is in; `bounds` are where the ranges begin, and the end."""
-    return torch.searchsorted(bounds, node, right=True) - 1

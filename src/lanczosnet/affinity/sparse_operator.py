@@ -69,6 +69,10 @@ class SparseOperator(Operator):
         nodes = torch.arange(len(count), device=self.device, dtype=self.column.dtype)
         return nodes.repeat_interleave(count, output_size=len(self.column))
 
+    def with_halo(self, signal: Tensor) -> Tensor:
+        """The rows of a signal that columns stand for: here those of all nodes."""
+        return signal
+
     def to(self, *args: Any, **kwargs: Any) -> Self:
         values = self.values.to(*args, **kwargs)
         device = values.device

@@ -65,15 +65,29 @@ class Processes:
         """The rows of all processes, one process after the other, in each of them."""
         if self.size == 1:
             return rows
-        sent = [len(rows)] * self.size
-        device = rows.device
-        everyone = rows.cpu().repeat(self.size, *[1] * (rows.dim() - 1))
-        return self.exchanged(everyone, sent, self.counts(sent)).to(device)
+        sizes = self.counts([len(rows)] * self.size)
+        found = torch.empty(sum(sizes), *rows.shape[1:], dtype=rows.dtype)  # no copy for each of the others
+        parts = found.split(sizes)
+        parts[self.rank].copy_(rows)
+        for rank, part in enumerate(parts):
+            if len(part):
+                dist.broadcast(part, self._global(rank), group=self.group)
+        return found.to(rows.device)
+
+    def _global(self, rank: int) -> int:
+        """Its number among all processes."""
+        return rank if self.group is None else dist.get_global_rank(self.group, rank)
 
 
 def processes_here() -> Processes:
     """Those that `torchrun` started, in a separate group; one without it."""
-    return Processes(dist.new_group() if _is_many() else None)
+    return Processes(dist.new_group(backend=_backends()) if _is_many() else None)
+
+
+def _backends() -> str:
+    """Numbers of rows travel between hosts, also where signals travel between GPUs."""
+    backend = str(dist.get_backend())
+    return backend if backend == "gloo" or ":" in backend else f"cpu:gloo,cuda:{backend}"
 
 
 def num_processes() -> int:

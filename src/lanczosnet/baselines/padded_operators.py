@@ -19,6 +19,7 @@ class OperatorBatch(PaddedBatch):
 
     matrix: Annotated[Tensor, "graph node term node"]
 
+    can_join = True
     can_pair = True
 
     def propagate(self, network: Any, x: Tensor) -> Tensor:

@@ -51,12 +51,12 @@ def component_plan(
         inside = (~is_small[component]).to(operator.dtype)
         # Nodes of exact components have a start vector of zero, so it does not matter whom they are counted with.
         segment = ((~is_small).cumsum(0) - 1).clamp(min=0)[component]
-    groups = _groups(component, size, ~is_small) if num_segments > 1 else []
+    groups = component_groups(component, size, ~is_small) if num_segments > 1 else []
     largest = int(size.max()) if len(size) else 0
     return ComponentPlan(small, entries, inside, segment, num_segments, largest, groups)
 
 
-def _groups(component: Tensor, size: Tensor, is_large: Tensor) -> list[ComponentGroup]:
+def component_groups(component: Tensor, size: Tensor, is_large: Tensor) -> list[ComponentGroup]:
     """PaddedBatch in which less than half of the places are padding: the sizes of a group have one power of two."""
     octave = torch.frexp(size.double()).exponent
     masks = [is_large & (octave == number) for number in octave[is_large].unique()]
@@ -78,6 +78,7 @@ def adaptive_spectrum(
     reorthogonalize: bool = True,
     edge_types: EdgeTypeOperators | None = None,
     plan: ComponentPlan | None = None,
+    working_dtype: torch.dtype | None = None,
 ) -> AdaptiveSpectrum:
     """Compress S, differentiably: exactly where a graph or component is small, by Lanczos where it is not.
 
@@ -97,6 +98,7 @@ def adaptive_spectrum(
         reorthogonalize: False is the paper's recurrence.
         edge_types: operators to carry along.
         plan: what `component_plan` made of a sparse operator with these edges; made here where absent.
+        working_dtype: of the iteration on a sparse operator; by its largest component where absent.
     """
     exact_up_to = num_steps if exact_up_to is None else exact_up_to
     steps = checked_search_steps(search_steps, num_steps)
@@ -108,7 +110,8 @@ def adaptive_spectrum(
     else:
         assert isinstance(operator, SparseOperator)
         plan = component_plan(operator, exact_up_to, component, num_components) if plan is None else plan
-        cores = _sparse_cores(operator, start, plan, num_steps, options)
+        dtype = working_type(plan.largest, steps, operator.dtype) if working_dtype is None else working_dtype
+        cores = _sparse_cores(operator, start, plan, num_steps, options | {"working_dtype": dtype})
     return AdaptiveSpectrum(operator, edge_types=edge_types, cores=cores)
 
 
@@ -136,12 +139,12 @@ def _dense_cores(
     is_small = (size <= exact_up_to).to(operator.device)
     small, large = is_small.nonzero().squeeze(1), (~is_small).nonzero().squeeze(1)
     if len(small) == 0:
-        return [Core(matrix, DenseBasis(Q)) for matrix, Q in [_compressed(operator, start, num_pairs, options)]]
+        return [Core(matrix, DenseBasis(Q)) for matrix, Q in [compressed(operator, start, num_pairs, options)]]
     cores = [Core(operator.dense()[small], DenseBasis(None, GraphSubset(small, num_graphs)))]
     if len(large):
         mask = None if operator.mask is None else operator.mask[large]
         part = DenseOperator(operator.dense()[large], mask=mask)
-        matrix, Q = _compressed(part, None if start is None else start[large], num_pairs, options)
+        matrix, Q = compressed(part, None if start is None else start[large], num_pairs, options)
         cores.append(Core(matrix, DenseBasis(Q, GraphSubset(large, num_graphs))))
     return cores
 
@@ -155,17 +158,16 @@ def _sparse_cores(
     if plan.inside is None:
         return cores
     start = plan.inside if start is None else start * plan.inside
-    dtype = working_type(plan.largest, options["num_steps"], operator.dtype)
-    options = options | {"working_dtype": dtype, "validate": False}
+    options = options | {"validate": False}
     if not plan.groups:  # all that is not zero belongs to one component
-        matrix, Q = _compressed(operator.without_segments(), start, num_pairs, options)
+        matrix, Q = compressed(operator.without_segments(), start, num_pairs, options)
         return [*cores, Core(matrix, DenseBasis(Q))]
     segments = {"segment": plan.segment, "num_segments": plan.num_segments}
-    matrix, Q = _compressed(operator, start, num_pairs, options | segments)
+    matrix, Q = compressed(operator, start, num_pairs, options | segments)
     return cores + [Core(matrix[number], DenseBasis(padding.pad(Q), padding)) for number, padding in plan.groups]
 
 
-def _compressed(
+def compressed(
     operator: Operator, start: Tensor | None, num_pairs: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """C and Q: T and the Lanczos vectors or, where more steps were run than are kept, the leading Ritz pairs."""

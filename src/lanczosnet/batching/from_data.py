@@ -90,7 +90,8 @@ def graph_inputs(
     padding: Padding | None
     padding = padding_of(data.batch, num_graphs) if by_graph else padding_of(component, num_components)
     is_packed = packed and batch is not None and not static_shapes(x)
-    if padding.width > DENSE_UP_TO or num_nodes == 0 or is_packed:
+    is_large = padding.width > DENSE_UP_TO and not by_graph  # whoever wants it by graph has chosen the graphs
+    if is_large or num_nodes == 0 or is_packed:
         padding = None
     graph = SparseBatch(
         x=x,
@@ -114,8 +115,7 @@ def graph_inputs(
 
 def _shard_inputs(data: ShardData, network: Any, validate: bool) -> SparseBatch:
     """A process' nodes of a graph that is shared out; they stay sparse."""
-    if network.num_edge_types or network.edge_channels:
-        raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
+    network.check_shareable()
     return SparseBatch(
         x=node_input(data, network.encoder.check_types if validate else None),
         adjacency=data.shard.adjacency,

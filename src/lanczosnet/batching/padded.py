@@ -3,9 +3,9 @@
 On a GPU the shapes of a batch depend on its size alone, and nothing in it asks the device for a number.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 
 import torch
 from torch import Tensor
@@ -52,6 +52,7 @@ class PaddedBatch(GraphBatch):
     rows: Tensor | None = None  # where nodes are among all places, [row]; None where padding is carried along
     pair_mask: Tensor | None = None  # where two graphs share a block: one on nodes of each by itself, [graph, node]
 
+    can_join: ClassVar[bool] = False  # whether blocks of other widths may be padded and join them (`buckets`)
     can_pair: ClassVar[bool] = False  # whether two graphs that share no entry of an operator may share a block
     widest_pair: ClassVar[int] = 2 * DENSE_UP_TO  # nodes, beyond which that would not pay
 
@@ -104,9 +105,19 @@ class PaddedBatch(GraphBatch):
 
     def widened(self, multiple: int) -> Self:
         """With so much more padding that rows are a multiple as long: on a GPU, products want them to be aligned."""
-        extra = -self.mask.shape[1] % multiple
+        width = self.mask.shape[1]
+        return self.grown({"node": width + -width % multiple})
+
+    def lengths(self) -> dict[str, int]:
+        """Of the axes that may be padded."""
+        axes = [(names, getattr(self, key).shape) for key, names in self._present().items()]
+        found = [pair for names, shape in axes for pair in zip(names, shape, strict=False)]
+        return {name: length for name, length in found if name in ("node", "step")}
+
+    def grown(self, lengths: Mapping[str, int]) -> Self:
+        """With these axes padded to these lengths."""
         axes = self._present()
-        return self._with({key: _pad(value, axes[key], extra) for key, value in self.tensors().items()})
+        return self._with({key: _pad(value, axes[key], lengths) for key, value in self.tensors().items()})
 
     def _with(self, tensors: dict[str, Tensor], **others: Any) -> Self:
         changes: dict[str, Any] = {**tensors, **others}
@@ -146,10 +157,25 @@ def _cut(value: Tensor, axes: Sequence[str], width: int) -> Tensor:
     return value
 
 
-def _pad(value: Tensor, axes: Sequence[str], extra: int) -> Tensor:
+def _pad(value: Tensor, axes: Sequence[str], lengths: Mapping[str, int]) -> Tensor:
     # Axes that the annotation leaves out are features, the last ones.
-    extras = [extra if axis == "node" else 0 for axis in axes] + [0] * (value.dim() - len(axes))
+    named = zip(axes, value.shape, strict=False)
+    extras = [lengths.get(axis, size) - size for axis, size in named] + [0] * (value.dim() - len(axes))
     return torch.nn.functional.pad(value, [end for width in reversed(extras) for end in (0, width)])
+
+
+Blocks = TypeVar("Blocks", bound=PaddedBatch)
+
+
+def joined_blocks(parts: Sequence[Blocks], width: int = 0) -> Blocks:
+    """Blocks of several widths as one batch, in blocks as wide as the widest or as that."""
+    if len(parts) == 1 and parts[0].mask.shape[1] >= width:
+        return parts[0]
+    every = [part.lengths() for part in parts]
+    longest = {name: max(lengths[name] for lengths in every) for name in every[0]}
+    longest["node"] = max(longest["node"], width)
+    tensors = [part.grown(longest).tensors() for part in parts]
+    return parts[0]._with({key: torch.cat([held[key] for held in tensors]) for key in tensors[0]})
 
 
 def _grown(axes: Sequence[str]) -> list[int]:

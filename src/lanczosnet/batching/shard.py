@@ -9,8 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lanczosnet.affinity.halo import Halo
+from lanczosnet.affinity.owners import GivenOwners, Owners, RangeOwners, is_range, places_in
 from lanczosnet.affinity.sharded_components import sharded_components
-from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern, process_of
+from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern
 from lanczosnet.affinity.stored_rows import adjacency_of_rows
 from lanczosnet.backends.processes import Processes
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
@@ -61,17 +62,23 @@ def balanced_bounds(row_pointer: Tensor, parts: int) -> Tensor:
     return torch.tensor([*bounds, num_nodes])
 
 
+def owners_of(data: StoredGraph, parts: int) -> Owners:
+    """Those of the `partition` that the data carry, a process for every node; else ranges."""
+    given = data.get("partition")
+    return RangeOwners(balanced_bounds(data.row_pointer, parts)) if given is None else GivenOwners(given)
+
+
 def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device: torch.device) -> ShardData:
     """This process' part of a graph. All processes make the call."""
-    bounds = balanced_bounds(data.row_pointer, processes.size)
-    first, end = bounds[processes.rank : processes.rank + 2].tolist()
-    rows = _rows(data, torch.arange(first, end))
+    owners = owners_of(data, processes.size)
+    own = owners.nodes(processes.rank)
+    rows = _rows(data, own)
     is_edge = torch.ones_like(rows.row, dtype=torch.bool) if rows.weight is None else rows.weight != 0
-    label, shared = sharded_components(processes, rows.row[is_edge] + first, rows.column[is_edge], first, end, bounds)
-    nodes, label, shared = _with_whole_components(processes, bounds, label, shared)
-    if len(nodes) != end - first or (len(nodes) and int(nodes[0]) != first):
+    label, shared = sharded_components(processes, rows.row[is_edge], rows.column[is_edge], own, owners)
+    nodes, label, shared = _with_whole_components(processes, own, owners, label, shared)
+    if not torch.equal(nodes, own):
         rows = _rows(data, nodes)
-    operator = _operator(processes, nodes, rows, bounds, data.num_nodes, dtype)
+    operator = _operator(processes, nodes, rows, owners, int(data.num_nodes or 0), dtype)
     component, count = _numbered(label, shared)
     shard = Shard(processes, nodes, operator, component, count, len(shared))
     x = _taken(data.x, nodes)
@@ -87,7 +94,7 @@ def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     count = end - begin
     row = torch.arange(len(nodes)).repeat_interleave(count)
     entries: Any
-    if len(nodes) and _is_range(nodes):
+    if is_range(nodes):
         entries = slice(int(begin[0]), int(end[-1]))
     else:
         entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
@@ -96,27 +103,21 @@ def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
 
 
 def _taken(values: Tensor, nodes: Tensor) -> Tensor:
-    return values[int(nodes[0]) : int(nodes[-1]) + 1] if len(nodes) and _is_range(nodes) else values[nodes]
-
-
-def _is_range(nodes: Tensor) -> bool:
-    return int(nodes[-1]) - int(nodes[0]) + 1 == len(nodes)
+    return values[int(nodes[0]) : int(nodes[-1]) + 1] if is_range(nodes) else values[nodes]
 
 
 def _with_whole_components(
-    processes: Processes, bounds: Tensor, label: Tensor, shared: Tensor
+    processes: Processes, nodes: Tensor, owners: Owners, label: Tensor, shared: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The nodes of this process, their labels, and which components stay in several: small ones move to where their
     first node is."""
-    first = int(bounds[processes.rank])
-    nodes = torch.arange(first, first + len(label))
     place = torch.searchsorted(shared, label).clamp(max=max(len(shared) - 1, 0))
     lies_in_several = shared[place] == label if len(shared) else torch.zeros_like(label, dtype=torch.bool)
     size = processes.total(torch.bincount(place[lies_in_several], minlength=len(shared)))
     is_small = size < SMALLEST_SHARED
     moves = lies_in_several.clone()
     moves[lies_in_several] = is_small[place[lies_in_several]]
-    target = process_of(bounds, label)
+    target = owners.of(label)
     moves &= target != processes.rank
     order = target[moves].argsort(stable=True)
     sent = torch.bincount(target[moves], minlength=processes.size).tolist()
@@ -128,14 +129,14 @@ def _with_whole_components(
 
 
 def _operator(
-    processes: Processes, nodes: Tensor, rows: StoredRows, bounds: Tensor, num_nodes: int, dtype: torch.dtype
+    processes: Processes, nodes: Tensor, rows: StoredRows, owners: Owners, num_nodes: int, dtype: torch.dtype
 ) -> ShardedOperator:
-    place = torch.searchsorted(nodes, rows.column).clamp(max=max(len(nodes) - 1, 0))
-    is_inside = nodes[place] == rows.column if len(nodes) else torch.zeros_like(rows.column, dtype=torch.bool)
+    place, is_inside = places_in(nodes, rows.column)
     inside, outside = is_inside.nonzero().squeeze(1), (~is_inside).nonzero().squeeze(1)
-    needed, column = rows.column[outside].unique(return_inverse=True)
-    # Small components lie in one process: whoever had a neighbour's range has it still.
-    halo = Halo(processes, nodes, needed, process_of(bounds, needed))
+    # Small components lie in one process: whoever had a neighbour has it still.
+    halo, column = Halo.of_entries(processes, nodes, rows.column[outside], owners)
+    order = (rows.row[outside] * max(len(halo), 1) + column).argsort()  # columns rise in every row
+    outside, column = outside[order], column[order]
     weight = rows.weight
     own = adjacency_of_rows(
         _pointers(rows.row[inside], len(nodes)), place[inside], None if weight is None else weight[inside], dtype

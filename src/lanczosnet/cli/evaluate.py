@@ -18,11 +18,15 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="Other data than it was trained on; all of it counts.")] = None,
     data_settings: DataSettings = None,
     part: Annotated[str, typer.Option(help="train, val or test, of the model's own split.")] = "test",
+    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
     device: Device = "cpu",
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model on the test part of its data, or on other data with targets.
+    """Measure a model on the test part of its data, or on other data with targets; of a folder of seeds, their mean.
+
+    Models of graphs also get the coverage and mean width of their intervals, or of classes the expected calibration
+    error of probabilities as they are and calibrated.
 
     lanczosnet evaluate runs/digits-lanczosnet
 
@@ -30,11 +34,11 @@ def evaluate(
     """
     if part not in ("train", "val", "test"):
         raise typer.BadParameter(f"{part!r} must be train, val or test", param_hint="--part")
+    from lanczosnet.training.ensemble import load_models
     from lanczosnet.training.evaluation import evaluate as measure
     from lanczosnet.training.evaluation import original_data
-    from lanczosnet.training.serialization import load_model
 
-    trained = load_model(model, device=device_of(device))
+    trained = load_models(model, device=device_of(device))
     if data is None:
         graphs, parts = original_data(trained, data_dir)
         items = getattr(parts, part)
@@ -43,7 +47,7 @@ def evaluate(
 
         options = _columns_of(trained.config.data, trained.task, data) | read_data_settings(data_settings)
         graphs, items = load_data(data, data_dir=data_dir, **options), None
-    measured = measure(trained, graphs, items)
+    measured = measure(trained, graphs, items, interval=level if trained.task.level == "graph" else None)
     facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config.data.source} ({part})"}
     facts |= measured if as_json else {key: _text(value) for key, value in measured.items()}
     print_facts(facts, as_json)

@@ -35,7 +35,13 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def smiles_of(rows: Sequence[Row], name: str, column: str | None, trained_on: str | None = None) -> list[str]:
-    """The SMILES of these rows: those of the column that is named, or called as in training, or found."""
+    """The SMILES of these rows."""
+    found = smiles_column_of(rows, name, column, trained_on)
+    return [row[found] or "" for row in rows]
+
+
+def smiles_column_of(rows: Sequence[Row], name: str, column: str | None, trained_on: str | None = None) -> str:
+    """The column that is named, or called as in training, or found in these rows."""
     from lanczosnet.graphs.molecules.columns import smiles_column
     from lanczosnet.graphs.molecules.table import MoleculeTable
 
@@ -46,8 +52,7 @@ def smiles_of(rows: Sequence[Row], name: str, column: str | None, trained_on: st
     if column is None and trained_on in header:
         column = trained_on
     table = MoleculeTable(Path(name), header, list(range(2, len(rows) + 2)), [list(row.values()) for row in rows])
-    found = smiles_column(table, column)
-    return [row[found] or "" for row in rows]
+    return smiles_column(table, column)
 
 
 def descriptors_of(rows: Sequence[Row], name: str, columns: Sequence[str]) -> dict[str, list[str]] | None:

@@ -2,14 +2,24 @@
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from lanczosnet._extras import require
-from lanczosnet.cli.molecule_inputs import descriptors_of, is_molecule_file, needs_own_reader, rows_of, smiles_of
+from lanczosnet.cli.csv_inputs import Row, read_rows
+from lanczosnet.cli.molecule_inputs import (
+    descriptors_of,
+    is_molecule_file,
+    needs_own_reader,
+    rows_of,
+    smiles_column_of,
+)
 from lanczosnet.cli.options import (
     DataDir,
     DataSettings,
@@ -21,14 +31,16 @@ from lanczosnet.cli.options import (
     read_data_settings,
 )
 from lanczosnet.cli.printing import as_json_text
+from lanczosnet.cli.processes import PartitionFile, keep_partition
 
 if TYPE_CHECKING:
+    from lanczosnet.schemas.model_config import DataRecord
     from lanczosnet.training import TrainedModel
     from lanczosnet.training.ensemble import Ensemble
     from lanczosnet.training.predict import Predictions
 
-Row = dict[str, Any]
 PREFIX = "predicted_"
+BLOCK = 8192  # molecules that are held at a time
 MOST_COLUMNS = 4  # items side by side on a terminal
 
 
@@ -45,8 +57,16 @@ def predict(
         str | None,
         typer.Option("--smiles-column", "--smiles", metavar="NAME", help="Of the SMILES; found where it is clear."),
     ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="Beside every number the interval that its target lies in.")
+    ] = False,
+    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
+    calibrated: Annotated[
+        bool, typer.Option("--calibrated", help="Probabilities as often right as they say on the validation part.")
+    ] = False,
     data_settings: DataSettings = None,
     device: Device = "cpu",
+    partition: PartitionFile = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -67,21 +87,29 @@ def predict(
 
     is_one_model = (model / "config.json").is_file()
     if is_one_model and len(inputs) == 1 and out is not None and is_graph_folder(Path(inputs[0]).expanduser()):
-        _predict_folder(model, inputs[0], out, device)
+        _predict_folder(model, inputs[0], out, device, partition)
         return
+    if partition is not None:
+        raise typer.BadParameter("--partition is for the folder of a large graph, and with --out")
     trained = load_models(model, device=device_of(device))
-    rows = _predicted(trained, inputs, smiles, data_dir, read_data_settings(data_settings))
+    asked = {"interval": level if intervals else None, "calibrated": calibrated}
+    is_quiet = out is None and sys.stdout.isatty()  # a bar would stand among the rows
+    model_in_use = Predictor(trained, {key: value for key, value in asked.items() if value}, is_quiet)
+    blocks = _predicted(model_in_use, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
-        typer.echo(as_json_text([row | {"units": units} if units else row for row in rows]))
-    elif out is None and sys.stdout.isatty() and len(rows) <= MOST_COLUMNS:
-        _show(rows, units)
+        rows = [row | {"units": units} if units else row for rows in blocks for row in rows]
+        typer.echo(as_json_text(rows))
+        return
+    first = next(blocks, [])
+    if is_quiet and len(first) <= MOST_COLUMNS:
+        _show(first, units)
     else:
-        _write_to(out, rows)
+        _write_to(out, chain([first], blocks))
         _tell_units(units)
 
 
-def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
+def _predict_folder(model: Path, source: str, out: Path, device: str, partition: Path | None) -> None:
     """A large graph, block by block, and in all processes that `torchrun` started."""
     from lanczosnet.backends.processes import leave, num_processes, processes_here
     from lanczosnet.cli.options import fabric_for
@@ -89,36 +117,67 @@ def _predict_folder(model: Path, source: str, out: Path, device: str) -> None:
     from lanczosnet.training.serialization import load_model
     from lanczosnet.training.stored_predictions import predict_stored
 
+    data = stored_graph(source)
+    keep_partition(data, partition)
     place = fabric_for(device).device if num_processes() > 1 else device_of(device)
-    predict_stored(load_model(model, device=place), stored_graph(source), out, processes_here(), PREFIX)
+    predict_stored(load_model(model, device=place), data, out, processes_here(), PREFIX)
     leave()
 
 
+class Predictor(NamedTuple):
+    """A model, what is asked of it beside its predictions, and whether it shows no progress."""
+
+    trained: "TrainedModel | Ensemble"
+    asked: Row
+    is_quiet: bool
+
+    def __call__(self, items: Any, **more: Any) -> "Predictions":
+        return self.trained.predict(items, **more, **self.asked)
+
+    @property
+    def data(self) -> "DataRecord":
+        return self.trained.config.data
+
+
 def _predicted(
-    trained: "TrainedModel | Ensemble", inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
+    model: Predictor, inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
+) -> Iterator[list[Row]]:
+    """Blocks of rows with their predictions; of molecules in a table no more than a block is held."""
+    first = inputs[0]
+    _check_files(inputs)
+    is_of_molecules = model.data.inputs == "smiles"
+    is_csv = first == "-" or first.endswith(".csv")
+    if is_of_molecules and is_molecule_file(first) and needs_own_reader(Path(first)):
+        yield from _molecule_blocks(model, rows_of(Path(first)).__iter__, first, smiles)
+    elif is_csv and model.data.inputs != "graph":
+        if options:
+            raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
+        if is_of_molecules:
+            yield from _molecule_blocks(model, partial(read_rows, first), first, smiles)
+        else:
+            yield _feature_rows(model, list(read_rows(first)))
+    else:
+        yield _other_rows(model, inputs, smiles, data_dir, options)
+
+
+def _other_rows(
+    model: Predictor, inputs: list[str], smiles: str | None, data_dir: Path | None, options: Row
 ) -> list[Row]:
+    """Of nodes with edges, of a data set, or of SMILES."""
     from lanczosnet.files import is_there, user_path
     from lanczosnet.graphs.catalogue import CATALOGUE, load
 
     first = inputs[0]
-    _check_files(inputs)
-    is_of_molecules = trained.config.data.inputs == "smiles"
-    if is_of_molecules and is_molecule_file(first) and needs_own_reader(Path(first)):
-        return _table_rows(trained, rows_of(Path(first)), smiles, first)
     if first == "-" or first.endswith(".csv"):
-        if trained.config.data.inputs != "graph":
-            if options:
-                raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
-            return _table_rows(trained, _read(first), smiles, first)
         # Nodes with edges: which file has them, and which columns are what, the loader must be told.
-        graph = load(first, data_dir=data_dir, **trained.config.data.options | options)
-        return _joined(_read(first), trained.predict(graph).rows(prefix=PREFIX))
+        graph = load(first, data_dir=data_dir, **model.data.options | options)
+        return _joined(list(read_rows(first)), model(graph).rows(prefix=PREFIX))
     is_data = first.lower() in CATALOGUE or (first != "" and is_there(user_path(first)))  # "" is this folder
     if len(inputs) == 1 and is_data:
-        return _joined([], trained.predict(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
-    if not is_of_molecules:
+        return _joined([], model(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
+    if model.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r:.60}")
-    return _joined([{smiles or "smiles": text} for text in inputs], trained.predict(inputs).rows(prefix=PREFIX))
+    return _joined([{smiles or "smiles": text} for text in inputs], model(inputs).rows(prefix=PREFIX))
 
 
 def _check_files(inputs: list[str]) -> None:
@@ -133,64 +192,52 @@ def _check_files(inputs: list[str]) -> None:
             raise ValueError(f"one file at a time: {name} was given with other inputs")
 
 
-def _table_rows(trained: "TrainedModel | Ensemble", rows: list[Row], smiles: str | None, name: str) -> list[Row]:
-    if trained.config.data.inputs == "smiles":
-        texts = smiles_of(rows, name, smiles, trained.config.data.options.get("smiles"))
-        descriptors = descriptors_of(rows, name, trained.config.data.get("descriptor_columns", ()))
-        found = trained.predict(texts, descriptors=descriptors)
-        _tell_unknown(found)
-        return _joined(rows, found.rows(prefix=PREFIX))
+def _molecule_blocks(
+    model: Predictor, read: Callable[[], Iterator[Row]], name: str, smiles: str | None
+) -> Iterator[list[Row]]:
+    """So many molecules at a time that all cores have some to read, and that memory does not grow with the table."""
+    from lanczosnet.graphs.progress import progress_bar
+    from lanczosnet.training.smiles_inputs import added
+
+    # A file is read twice: a mistake in its last row is said before any molecule is predicted.
+    total = None if name == "-" else sum(1 for _ in read())
+    missing: list[Mapping[str, int]] = []
+    unknown: list[Mapping[str, int]] = []
+    rows = read()
+    with nullcontext(lambda count: None) if model.is_quiet else progress_bar("Predicting", total) as advance:
+        while block := list(islice(rows, BLOCK)):
+            smiles = smiles_column_of(block, name, smiles, model.data.options.get("smiles"))
+            descriptors = descriptors_of(block, name, model.data.get("descriptor_columns", ()))
+            found = model([row[smiles] or "" for row in block], descriptors=descriptors)
+            missing.append(found.missing)
+            unknown.append(found.unknown)
+            yield _joined(block, found.rows(prefix=PREFIX))
+            advance(len(block))
+    _tell_unknown(added(missing), added(unknown))
+
+
+def _feature_rows(model: Predictor, rows: list[Row]) -> list[Row]:
     require("pandas", to="to read tables")
     import pandas as pd
 
     table = pd.DataFrame(rows)
-    names = trained.config.data.get("features")
-    return _joined(
-        rows, trained.predict(table if names else table.drop(columns=_unused(trained, table))).rows(prefix=PREFIX)
-    )
+    table = table if model.data.get("features") else table.drop(columns=_unused(model.trained, table))
+    return _joined(rows, model(table).rows(prefix=PREFIX))
 
 
-def _tell_unknown(found: "Predictions") -> None:
+def _tell_unknown(missing: Mapping[str, int], unknown: Mapping[str, int]) -> None:
     """What the model did not get, or does not know."""
     from lanczosnet.graphs.molecules.featurizer import unknown_noted
 
-    for name, count in found.missing.items():
+    for name, count in missing.items():
         typer.echo(f"{name} is missing in {count:,} rows: the mean of the training part is used instead", err=True)
-    for note in unknown_noted(found.unknown):
+    for note in unknown_noted(unknown):
         typer.echo(note, err=True)
 
 
 def _unused(trained: "TrainedModel | Ensemble", table: Any) -> list[str]:
     """Of a table for a model without column names: what cannot be a feature, such as pandas' nameless index."""
     return [name for name in table.columns if name in ("", "id", *trained.task.targets)]
-
-
-def _read(name: str) -> list[Row]:
-    """Rows as texts. A row with too few cells has empty ones."""
-    from lanczosnet.graphs.formats.columns import csv_rows, stream_rows
-
-    if name == "-" and sys.stdin is None:
-        raise ValueError("standard input is closed: there is nothing to predict")
-    try:
-        return _records(stream_rows(sys.stdin), "the input") if name == "-" else _records(csv_rows(Path(name)), name)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{name} is not a CSV text file ({error})") from error
-
-
-def _records(numbered: Iterator[tuple[int, list[str]]], name: str) -> list[Row]:
-    from lanczosnet.graphs.formats.columns import check_header
-
-    _, header = next(numbered, (1, []))
-    header[:1] = [cell.removeprefix("\ufeff") for cell in header[:1]]  # which a pipe hands on
-    check_header(name, header)
-    rows = []
-    for row, cells in numbered:
-        if any(cells[len(header) :]):
-            raise ValueError(f"row {row} of {name} has {len(cells)} cells, but the header {len(header)}")
-        rows.append(dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=False)))
-    if not rows:
-        raise ValueError(f"{name} has no rows below its header: there is nothing to predict")
-    return rows
 
 
 def _joined(rows: list[Row], predictions: list[Row]) -> list[Row]:
@@ -235,19 +282,20 @@ def _tell_units(units: dict[str, str]) -> None:
         typer.echo(f"{', '.join(names)}: {unit}", err=True)
 
 
-def _write_to(out: Path | None, rows: list[Row]) -> None:
+def _write_to(out: Path | None, blocks: Iterable[list[Row]]) -> None:
     if out is None:
-        _write(sys.stdout, rows)
+        _write(sys.stdout, blocks)
         return
     from lanczosnet.files import atomic_write
 
     with atomic_write(out) as temporary, temporary.open("w", newline="", encoding="utf-8") as stream:
-        _write(stream, rows)
+        _write(stream, blocks)
 
 
-def _write(stream: Any, rows: list[Row]) -> None:
-    if not rows:
-        return
-    writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+def _write(stream: Any, blocks: Iterable[list[Row]]) -> None:
+    writer = None
+    for rows in filter(None, blocks):
+        if writer is None:
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+        writer.writerows(rows)

@@ -3,10 +3,39 @@
 import logging
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+
+PartitionFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--partition",
+        metavar="FILE",
+        help="Which of torchrun's processes has which node of a graph folder: .npy, or a column of numbers.",
+    ),
+]
+
+
+def keep_partition(data: Any, file: Path | None) -> None:
+    """Let the graph of a folder carry the partition of a file, if there is one."""
+    if file is None:
+        return
+    from torch import from_numpy
+
+    from lanczosnet.backends.processes import num_processes
+    from lanczosnet.graphs.formats.partition_file import read_partition
+    from lanczosnet.graphs.formats.stored_graph import StoredGraph
+
+    if not isinstance(data, StoredGraph):
+        raise typer.BadParameter("--partition is for the folder of a large graph, which processes share out")
+    owner = read_partition(file, int(data.num_nodes or 0), num_processes())
+    if num_processes() > 1:
+        data.partition = from_numpy(owner)
 
 
 def shows_shares(fabric: "Fabric", data: Any) -> bool:

@@ -29,7 +29,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts
-from lanczosnet.cli.processes import shows_shares
+from lanczosnet.cli.processes import PartitionFile, keep_partition, shows_shares
 from lanczosnet.cli.report import leave_model_page
 from lanczosnet.cli.several_runs import train_several
 from lanczosnet.cli.split_options import SplitOptions
@@ -68,6 +68,7 @@ def train(
         bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
     any_order: Annotated[bool, typer.Option("--any-order", hidden=True)] = False,
+    partition: PartitionFile = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a killed run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model in the directory.")] = False,
     checkpoint_seconds: Annotated[float, typer.Option(help="Least time between checkpoints.")] = 10.0,
@@ -119,6 +120,7 @@ def train(
     check_available(device, precision)
     with unclear_columns(source):
         job = prepare(spec, data_dir)
+    keep_partition(job.data, partition)
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = splits.specs(job, seeds)

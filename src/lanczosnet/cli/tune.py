@@ -1,6 +1,9 @@
 """`lanczosnet tune`: a search for hyperparameters that ends with a configuration for `train --config`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,11 +31,13 @@ from lanczosnet.cli.printing import print_facts, print_rows
 from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
+    from lightning.fabric import Fabric
     from optuna.trial import FrozenTrial
 
     from lanczosnet.training import JobSpec
     from lanczosnet.tuning import Search
     from lanczosnet.tuning.networks import Found, OnTrial
+    from lanczosnet.tuning.workers import TrialWorkers
 
 
 @with_option_groups
@@ -53,6 +58,9 @@ def tune(
     splits: SplitOptions,
     features: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "auto",
     pruner: Annotated[str, typer.Option(help="median: end trials that are worse than most; or none.")] = "median",
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Train so many trials at once, in processes of their own.")
+    ] = 1,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin the search in the folder anew.")] = False,
@@ -68,7 +76,7 @@ def tune(
 
     lanczosnet tune chameleon-filtered --mask all --models lanczosnet,gcn,residual-gcn --trials 50
 
-    lanczosnet tune molecules.csv --target-columns logS --set epochs=30 --trials 20
+    lanczosnet tune molecules.csv --target-columns logS --set epochs=30 --trials 20 --workers 4
 
     lanczosnet train --config runs/tune-molecules/best.toml --out runs/best
     """
@@ -102,14 +110,30 @@ def tune(
     with unclear_columns(source):
         data = load(source, data_dir=data_dir, **spec.data_options)
     searches = [_search(name, spec, data, splits, space, seeds, trials=trials, pruner=pruner) for name in names]
-    fabric = fabric_for(device, precision)
-    with resumable(where=f", finished trials are in {folder}", without=("--overwrite",)):
+    where = _where(workers, data, device, precision)
+    with resumable(where=f", finished trials are in {folder}", without=("--overwrite",)), where as (fabric, processes):
         from lanczosnet.tuning.networks import tune_networks
 
-        tables = {"data": spec.data_options}
-        watch = _watch(trials, as_json)
-        found = tune_networks(searches, data, folder, options | tables, fabric, overwrite=overwrite, on_trial=watch)
+        how: dict[str, Any] = {"overwrite": overwrite, "on_trial": _watch(trials, as_json), "workers": processes}
+        found = tune_networks(searches, data, folder, options | {"data": spec.data_options}, fabric, **how)
     _show(found, folder, as_json)
+
+
+@contextmanager
+def _where(
+    workers: int, data: Any, device: str, precision: str
+) -> "Iterator[tuple[Fabric | None, TrialWorkers | None]]":
+    """The device of this process, or processes with theirs."""
+    if workers == 1:
+        yield fabric_for(device, precision), None
+        return
+    from lanczosnet.training.engine.devices import check_available
+    from lanczosnet.training.engine.devices import fabric_for as make
+    from lanczosnet.tuning.workers import TrialWorkers
+
+    check_available(device, precision)
+    with TrialWorkers(workers, data, partial(make, device, precision)) as processes:
+        yield None, processes
 
 
 def _search(

@@ -10,7 +10,7 @@ from pathlib import Path
 from lanczosnet.experiments.grid import Grid
 from lanczosnet.experiments.runner import RunOptions, work
 from lanczosnet.experiments.store import Store
-from lanczosnet.processes import interrupts_ignored, num_cores, work_for_parent
+from lanczosnet.processes import end_all, interrupts_ignored, num_cores, work_for_parent
 
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -30,13 +30,7 @@ def work_in_processes(
             on_look()
             multiprocessing.connection.wait([p.sentinel for p in processes if p.is_alive()], SECONDS_BETWEEN_LOOKS)
     finally:
-        # All before any is waited for: on a shared GPU the end of one can fail the others, which would note that.
-        for process in processes:
-            if process.is_alive():
-                process.kill()  # what it has finished is on the disk
-        for process in processes:
-            if process.pid is not None:
-                process.join()
+        end_all(processes)
     return [process.exitcode or 0 for process in processes]
 
 

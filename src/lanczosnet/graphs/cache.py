@@ -26,20 +26,18 @@ Content = tuple[dict[str, np.ndarray], OriginRecord]  # arrays, and what they we
 
 def write_cache(path: Path, arrays: dict[str, np.ndarray], origin: dict[str, Any]) -> None:
     """Write arrays and what they were made from; the file appears whole or not at all."""
-    require("safetensors", to="to write packed graphs")
-    from safetensors.numpy import save as serialized
-
-    text = header_text(origin, _digest(arrays))
-    with atomic_write(path) as temporary:
-        temporary.write_bytes(serialized(arrays, {"lanczosnet": text}))
+    write_arrays(path, arrays, header_text(origin, content_digest(arrays)))
 
 
 def read_cache(path: Path) -> Content:
     """The arrays and their origin, everything verified."""
-    arrays, text = _content(path)
+    try:
+        arrays, text = read_arrays(path)
+    except FileError as error:
+        raise _unusable(path, str(error)) from error
     try:
         header = _header(text, path)
-        if header.content != _digest(arrays):
+        if header.content != content_digest(arrays):
             raise _unusable(path, "its content does not fit its checksum")
         check_arrays(arrays, header.origin, path)
     except FileError as error:
@@ -47,7 +45,17 @@ def read_cache(path: Path) -> Content:
     return arrays, header.origin
 
 
-def _content(path: Path) -> tuple[dict[str, np.ndarray], str]:
+def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: str) -> None:
+    """Arrays under a header of ours; the file appears whole or not at all."""
+    require("safetensors", to="to write packed graphs")
+    from safetensors.numpy import save as serialized
+
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(serialized(arrays, {"lanczosnet": header}))
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], str]:
+    """What `write_arrays` wrote, not yet verified."""
     require("safetensors", to="to read packed graphs")
     from safetensors import SafetensorError, safe_open
 
@@ -56,7 +64,7 @@ def _content(path: Path) -> tuple[dict[str, np.ndarray], str]:
             text = (file.metadata() or {}).get("lanczosnet", "")
             return {key: file.get_tensor(key) for key in file.keys()}, text  # noqa: SIM118 - not a dictionary
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _unusable(path, f"it is torn or damaged ({error})") from error
+        raise FileError(f"it is torn or damaged ({error})") from error
 
 
 def _header(text: str, path: Path) -> PackedHeader:
@@ -74,7 +82,8 @@ def read_if(path: Path, accepts: Callable[[OriginRecord], bool]) -> Content | No
     return (arrays, origin) if accepts(origin) else None
 
 
-def _digest(arrays: dict[str, np.ndarray]) -> str:
+def content_digest(arrays: dict[str, np.ndarray]) -> str:
+    """SHA-256 of names, types, shapes and numbers."""
     digest = hashlib.sha256()
     for key in sorted(arrays):
         digest.update(f"{key} {arrays[key].dtype} {arrays[key].shape}".encode())

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.util import find_spec
+
+_is_shown = ContextVar("is_shown", default=False)  # one bar at a time: that of the whole, not of its parts
 
 
 @contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[float], None]]:
-    """Return a function that advances the bar by a number of items, or by a share of one."""
-    if find_spec("rich") is None:
+def progress_bar(description: str, total: int | None) -> Iterator[Callable[[float], None]]:
+    """Return a function that advances the bar by a number of items, or by a share of one; None is an unknown total."""
+    if find_spec("rich") is None or _is_shown.get():
         yield lambda count: None
         return
     from rich.console import Console
@@ -18,7 +21,11 @@ def progress_bar(description: str, total: int) -> Iterator[Callable[[float], Non
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task(description, total=total)
-        yield lambda count: progress.advance(bar, count)
+        before = _is_shown.set(True)
+        try:
+            yield lambda count: progress.advance(bar, count)
+        finally:
+            _is_shown.reset(before)
 
 
 @contextmanager

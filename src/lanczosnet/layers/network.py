@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.batching.buckets import Buckets, buckets_of
 from lanczosnet.batching.from_data import as_data
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.padded import PaddedBatch, all_graphs, fit_in_blocks
@@ -55,6 +56,13 @@ class GraphNetwork(nn.Module, ABC):
         if self.readout is None or not fit_in_blocks(graphs, self.num_operators):
             return None
         return self.padded(all_graphs(graphs), validate)
+
+    @torch.no_grad()
+    def prepare_buckets(self, graphs: PackedGraphs, most_bytes: int) -> Buckets | None:
+        """The same for graphs of all sizes, checked, in blocks of a few widths; None if they do not fit."""
+        if self.readout is None:
+            return None
+        return buckets_of(graphs, self.num_operators, most_bytes, lambda batch: self.padded(batch, validate=True))
 
     def forward(
         self,

@@ -11,12 +11,15 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import DenseOperator, GraphKernel
 from lanczosnet.affinity.kernel import learned_affinity, learned_operator
+from lanczosnet.affinity.sharded_operator import ShardedOperator
 from lanczosnet.backends.segments import index_within_segment
 from lanczosnet.batching.adaptive_spectrum import adaptive_spectrum, component_plan
 from lanczosnet.batching.formed import FormedOperators, formed_layers, joined_terms, stacked_powers
 from lanczosnet.batching.from_data import graph_inputs
 from lanczosnet.batching.graph_spectrum import AdaptiveSpectrum
 from lanczosnet.batching.padded import PaddedBatch
+from lanczosnet.batching.shard import SMALLEST_SHARED, ShardData
+from lanczosnet.batching.sharded_spectrum import sharded_spectrum
 from lanczosnet.batching.sparse import SparseBatch
 from lanczosnet.filters import (
     EntrywiseTridiagonalFilter,
@@ -28,9 +31,11 @@ from lanczosnet.filters import (
 from lanczosnet.krylov import lanczos, tridiagonal_matrix
 from lanczosnet.layers import AdaLanczosConv
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.forms import Form, Forms
+from lanczosnet.models.filter_defaults import FilterDefaults, FilterDefaultsByBlock
 
-FORMS = Forms(residual=Form((0, 1, 2), (10, 20), "mlp"), plain=Form((1, 2, 5), (10, 20), "anchored"))
+FORMS = FilterDefaultsByBlock(
+    residual=FilterDefaults((0, 1, 2), (10, 20), "mlp"), plain=FilterDefaults((1, 2, 5), (10, 20), "anchored")
+)
 TridiagonalFilter = Literal["spectral", "vectorized", "entrywise"]
 
 
@@ -129,13 +134,31 @@ class AdaLanczosNet(LanczosNetwork):
     def prepare(self, data: Any, *, validate: bool = True) -> SparseBatch:
         graph = graph_inputs(data, self, validate=validate, dtype=self.dtype)
         plan = None
-        if graph.padding is None:
+        if graph.padding is None and not isinstance(data, ShardData):
             plan = component_plan(graph.adjacency, self.exact_up_to, graph.component, graph.num_components)
         graph = replace(graph, plan=plan, start=self._start_vector(graph))
         if self.learns_affinity:
             return graph
         graph = replace(graph, spectrum=self._fixed_spectrum(graph))
         return graph.with_sparse_features() if self.multiplies_first else graph
+
+    def check_shareable(self) -> None:
+        """As in `LanczosNetwork`, and whether S stays the same."""
+        super().check_shareable()
+        if self.learns_affinity:
+            raise ValueError(
+                "AdaLanczosNet learns its affinity, which cannot be shared out over processes: leave kernel_channels "
+                "and learned embeddings out, or use one process"
+            )
+        if self.start != "ones":
+            raise ValueError(
+                "a random start vector cannot be shared out over processes: set start='ones', or use one process"
+            )
+        if self.exact_up_to >= SMALLEST_SHARED:
+            raise ValueError(
+                f"exact_up_to is {self.exact_up_to}, but components of {SMALLEST_SHARED:,} nodes may lie in several "
+                "processes: make it smaller, or use one process"
+            )
 
     @property
     def learns_affinity(self) -> bool:
@@ -204,7 +227,9 @@ class AdaLanczosNet(LanczosNetwork):
         with torch.autocast(features.device.type, enabled=False):
             A = self.kernel(inputs.adjacency, features.to(inputs.adjacency.dtype))
             S = learned_operator(A, self_loops=self.self_loops)
-            operator = inputs.operator(S)
+            operator: Any = inputs.operator(S)
+            if isinstance(operator, ShardedOperator):
+                return self._sharded_spectrum(operator, inputs)
             return adaptive_spectrum(
                 operator,
                 self.num_steps,
@@ -217,6 +242,17 @@ class AdaLanczosNet(LanczosNetwork):
                 edge_types=inputs.edge_types,
                 plan=inputs.plan,
             )
+
+    def _sharded_spectrum(self, operator: ShardedOperator, inputs: SparseBatch) -> AdaptiveSpectrum:
+        return sharded_spectrum(
+            operator,
+            self.num_steps,
+            (inputs.component, inputs.num_components),
+            inputs.num_shared,
+            exact_up_to=self.exact_up_to,
+            search_steps=self.search_steps,
+            reorthogonalize=self.reorthogonalize,
+        )
 
     def _start_vector(self, inputs: SparseBatch) -> Tensor | None:
         """Ones (None says so), or for every component the beginning of the same random sequence."""
@@ -231,7 +267,7 @@ class AdaLanczosNet(LanczosNetwork):
         return inputs.pad(sequence[place].unsqueeze(-1)).squeeze(-1)
 
 
-def _filter(kind: str, form: Form, num_steps: int, channels: Sequence[int]) -> nn.Module:
+def _filter(kind: str, form: FilterDefaults, num_steps: int, channels: Sequence[int]) -> nn.Module:
     if kind == "spectral":
         return SpectralTridiagonalFilter(spectral_filter(form.spectral_filter, form.long, channels))
     if kind == "vectorized":

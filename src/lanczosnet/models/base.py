@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lanczosnet.affinity.hermitian import folded, unfolded
+from lanczosnet.batching.buckets import Buckets
 from lanczosnet.batching.formed import FormedOperators
 from lanczosnet.batching.graph_batch import GraphBatch
 from lanczosnet.batching.graph_spectrum import GraphSpectrum
@@ -171,6 +172,11 @@ class LanczosNetwork(GraphNetwork):
             if module is not None:
                 module.reset_parameters()
 
+    def check_shareable(self) -> None:
+        """Whether the nodes of one graph may be shared out over processes; an error that says why not."""
+        if self.num_edge_types or self.edge_channels:
+            raise ValueError("a graph that is shared out has no edge types: set num_edge_types=0")
+
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in, and its operators and Ritz pairs with it."""
@@ -205,6 +211,9 @@ class LanczosNetwork(GraphNetwork):
     def prepare_all(self, graphs: PackedGraphs, *, validate: bool = True) -> PaddedBatch | None:
         """None with numbers on edges, for which weights are made in every step."""
         return None if self.edge_channels else super().prepare_all(graphs, validate=validate)
+
+    def prepare_buckets(self, graphs: PackedGraphs, most_bytes: int) -> Buckets | None:
+        return None if self.edge_channels else super().prepare_buckets(graphs, most_bytes)
 
     def outputs(self, graph: GraphBatch, states: Tensor) -> Tensor:
         found = super().outputs(graph, states)

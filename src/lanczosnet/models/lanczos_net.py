@@ -18,7 +18,7 @@ from lanczosnet.batching.formed import (
     spectral_operators,
     stacked_powers,
 )
-from lanczosnet.batching.from_data import check_pairs, graph_inputs
+from lanczosnet.batching.from_data import DENSE_UP_TO, check_pairs, graph_inputs
 from lanczosnet.batching.graph_spectrum import GraphSpectrum, RitzFilter
 from lanczosnet.batching.padded import PaddedBatch
 from lanczosnet.batching.shard import ShardData
@@ -31,12 +31,12 @@ from lanczosnet.krylov.sharded_components import sharded_ritz_pairs
 from lanczosnet.layers import LanczosConv
 from lanczosnet.layers.lanczos_conv import fixed_ritz_pairs, refuse_gradient_of_weights
 from lanczosnet.models.base import LanczosNetwork, LanczosOptions
-from lanczosnet.models.forms import Form, Forms
+from lanczosnet.models.filter_defaults import FilterDefaults, FilterDefaultsByBlock
 from lanczosnet.transforms import AddRitzPairs
 
-FORMS = Forms(
-    residual=Form((0, 1, 2), (10, 20, 30), "mlp"),
-    plain=Form((1, 2, 5, 7), (10, 20, 30), "anchored"),
+FORMS = FilterDefaultsByBlock(
+    residual=FilterDefaults((0, 1, 2), (10, 20, 30), "mlp"),
+    plain=FilterDefaults((1, 2, 5, 7), (10, 20, 30), "anchored"),
 )
 
 
@@ -49,6 +49,7 @@ class SpectralBatch(PaddedBatch):
     known: Annotated[Tensor, "graph node scale node"]  # powers of S, and long scales of which nothing is learned
     typed: Annotated[Tensor, "graph node type node"]  # S of every edge type
 
+    can_join = True
     can_pair = True
 
 
@@ -252,12 +253,17 @@ class LanczosNet(LanczosNetwork):
         """What every layer multiplies with: formed where blocks have one shape and the number of products counts."""
         filters: list[Any] = [convolution.filter for convolution in self.convolutions]
         response = responses(filters, blocks.powers) if self.learns_response else None
-        if response is not None and blocks.rows is None:
+        # Above this, to form V f(R) V^T costs more than the fewer products save; two graphs may share a wider block.
+        is_wide = blocks.pair_mask is None and blocks.mask.shape[1] > DENSE_UP_TO
+        if response is not None and blocks.rows is None and not is_wide:
             matrices = layer_matrices(blocks.vectors, response, blocks.known, blocks.typed)
             return formed_layers(matrices, blocks.padding)
         known = FormedOperators(torch.cat([blocks.known, blocks.typed], 2), blocks.padding)
         if response is None:
             return [known] * len(filters)
+        if blocks.rows is None:  # padding is carried along, in steps as in nodes
+            basis = DenseBasis(blocks.vectors, blocks.padding)
+            return [replace(known, long_scales=RitzFilter(basis, of_layer)) for of_layer in response.unbind(2)]
         existing = blocks.vectors.abs().amax(1).flatten().nonzero().squeeze(1)
         basis = DenseBasis(blocks.vectors, blocks.padding, existing=existing)
         by_layer = (of_layer.flatten(0, 1).index_select(0, existing) for of_layer in response.unbind(2))

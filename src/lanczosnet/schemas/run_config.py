@@ -48,6 +48,7 @@ class RunConfig(Record, frozen=True, kw_only=True):
     checkpoint_activations: bool | None = None
     host_features: bool | None = None
     non_deterministic: bool | None = None
+    partition: Name | None = None
     checkpoint_seconds: Annotated[float, Meta(ge=0)] | None = None
     tensorboard: bool | None = None
     out: Name | None = None

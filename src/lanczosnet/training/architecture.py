@@ -26,22 +26,23 @@ _PLAIN: dict[str, dict[str, Any]] = {
     "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
     "molecule": {"hidden_channels": 128, "num_layers": 4, "readout": "sum"},
 }
+# Chosen on the validation parts of ESOL and FreeSolv (docs/protocols.md); docs/choosing.md has other graphs. The sum
+# fits quantities that grow with the graph, and the head what does not.
+_RESIDUAL_GRAPHS = {
+    "hidden_channels": 96,
+    "num_layers": 3,
+    "readout": "sum",
+    "head_channels": 96,
+    "short_scales": [0, 1],
+    "long_scales": [10, 20, 30],
+    "spectral_filter": "mlp",
+}
 # Of the residual form: as the networks of Platonov et al. (2023) have them, but narrower and with fewer blocks,
 # which see as far by several scales.
 _RESIDUAL: dict[str, dict[str, Any]] = {
     "node": {"hidden_channels": 64, "num_layers": 3, "dropout": 0.2},
-    "graph": {"hidden_channels": 128, "num_layers": 7, "readout": "gated"},
-    # Chosen on the validation parts of ESOL and FreeSolv (docs/protocols.md). The sum fits quantities that grow with
-    # the molecule, and the head what does not.
-    "molecule": {
-        "hidden_channels": 96,
-        "num_layers": 3,
-        "readout": "sum",
-        "head_channels": 96,
-        "short_scales": [0, 1],
-        "long_scales": [10, 20, 30],
-        "spectral_filter": "mlp",
-    },
+    "graph": _RESIDUAL_GRAPHS,
+    "molecule": _RESIDUAL_GRAPHS,
 }
 
 HEAD_CHANNELS = 96  # where descriptors need a head, and the form has none
@@ -113,8 +114,9 @@ def architecture_for(
             raise TrainingError(f"{key} follows from the data ({data.name}): leave it out")
     options |= _capped_steps(data, options)
     form = own_form(name) | {key: options[key] for key in options if key == "block"}
-    sizes = _RESIDUAL if form.get("block") == "residual" else _PLAIN
-    defaults = _descriptors(data, name) | sizes[kind_of(data, task)] | _inputs(data, name, options)
+    sizes = (_RESIDUAL if form.get("block") == "residual" else _PLAIN)[kind_of(data, task)]
+    known = {key: value for key, value in sizes.items() if key in _constructor(name)}  # GCN has no head, and no filter
+    defaults = _descriptors(data, name) | known | _inputs(data, name, options)
     return Architecture(name, defaults | {"out_channels": task.out_channels} | form | options)
 
 

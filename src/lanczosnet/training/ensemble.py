@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from lanczosnet.schemas.model_config import DataRecord, ModelConfig
+from lanczosnet.training.domain import marked
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.predict import Predictions, as_smiles_inputs
-from lanczosnet.training.serialization import CONFIG, TrainedModel, load_model, model_folder
+from lanczosnet.training.predict import Predictions, as_smiles_inputs, predict
+from lanczosnet.training.reference import ModelReference
+from lanczosnet.training.serialization import CONFIG, TrainedModel, calibrated_as_asked, load_model, model_folder
 from lanczosnet.training.tasks import Classification, Task
 
 
@@ -29,17 +31,38 @@ class Ensemble:
         return all(_molecules_of(member.config.data) == _molecules_of(self.config.data) for member in self.members)
 
     @property
+    def references(self) -> tuple[ModelReference | None, ...]:
+        return tuple(member.reference for member in self.members)
+
+    @property
     def config(self) -> ModelConfig:
         return self.members[0].config
 
-    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
+    def predict(
+        self,
+        items: Any,
+        *,
+        descriptors: Any = None,
+        batch_size: int = 256,
+        interval: float | None = None,
+        calibrated: bool = False,
+    ) -> Predictions:
         """The mean of the members: of numbers, or of the probabilities of classes.
 
         `uncertainty` is their standard deviation: of the number, or of the probability of the class that is answered.
+        It is also the scale of intervals, where all members have one validation part.
         """
-        if self._read_alike:  # molecules are read once for all
-            items = as_smiles_inputs(self.config.data, items, descriptors) or items
-        found = [member.predict(items, descriptors=descriptors, batch_size=batch_size) for member in self.members]
+        read = as_smiles_inputs(self.config.data, items, descriptors)
+        # Molecules are read once where all members read them alike.
+        found = self._mean(items if read is None or not self._read_alike else read, descriptors, batch_size)
+        found = found if read is None else marked(found, read.molecules, self.references)
+        return calibrated_as_asked(found, self.references, interval, calibrated)
+
+    def _mean(self, items: Any, descriptors: Any, batch_size: int) -> Predictions:
+        found = [
+            predict(member.network, member.task, member.config.data, items, batch_size, descriptors)
+            for member in self.members
+        ]
         errors = tuple(next(filter(None, texts), "") for texts in zip(*(each.errors for each in found), strict=True))
         if isinstance(self.task, Classification):
             return _mean_classes(found, errors)

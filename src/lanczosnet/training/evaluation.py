@@ -1,6 +1,7 @@
 """A trained model against targets."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,17 @@ from torch_geometric.data import Data
 from lanczosnet.files import is_there
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
+from lanczosnet.training.calibration import (
+    calibration_errors,
+    calibration_of,
+    interval_measures,
+    with_calibrated,
+    with_intervals,
+)
+from lanczosnet.training.ensemble import Ensemble
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.measures import Answers, Measures
+from lanczosnet.training.predict import Predictions
 from lanczosnet.training.serialization import TrainedModel
 from lanczosnet.training.splitting import split_again
 from lanczosnet.training.tasks import (
@@ -29,12 +39,14 @@ from lanczosnet.training.tasks import (
 FILES = {"edges"}  # options of data that name one
 
 
-def original_data(trained: TrainedModel, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Split]:
+def original_data(trained: TrainedModel | Ensemble, data_dir: Path | None = None) -> tuple[Data | PackedGraphs, Split]:
     """The data that a model was trained on and its split; changed data is an error.
 
     Files that are not here are looked for in the folder that the training was started in.
     """
     about, parts = trained.config.data, trained.config.split
+    if isinstance(trained, Ensemble) and {member.config.split.hash for member in trained.members} != {parts.hash}:
+        raise TrainingError("these models have different splits, and no test item in common: name one of them")
     options = reading_options(about, trained.task) | {
         key: _found(about, about.options[key]) for key in FILES & about.options.keys()
     }
@@ -69,8 +81,18 @@ def _found(about: DataRecord, name: str) -> str:
     return str(there) if not is_there(name) and is_there(there) else name
 
 
-def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | None = None) -> dict[str, Any]:
-    """Metrics over the items, by default all, in the units of the data."""
+def evaluate(
+    trained: TrainedModel | Ensemble,
+    data: Data | PackedGraphs,
+    items: Tensor | None = None,
+    *,
+    interval: float | None = None,
+) -> dict[str, Any]:
+    """Metrics over the items, by default all, in the units of the data.
+
+    With `interval`, the level of intervals, also what their coverage and width are, or how well probabilities of
+    classes are calibrated.
+    """
     columns = _columns(trained, data)
     y = targets_of(data)[:, columns]
     items = torch.arange(len(y)) if items is None else items
@@ -82,19 +104,37 @@ def evaluate(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor | N
             raise TrainingError(f"{data.name} has classes that the model does not know")
         y = _recoded(y, classes, trained.task)
     known = int(trained.task.known(y[items]).any(1).sum())
-    found = Measures(trained.task, _answers(trained, data, items), y[items])
-    return {"items": known, **found.mean, "by_target": found.main, "metrics_by_target": found.by_target}
+    predicted = _predictions(trained, data, items)
+    found = Measures(trained.task, Answers(predicted.values, predicted.probabilities), y[items])
+    measured = {"items": known, **found.mean, "by_target": found.main, "metrics_by_target": found.by_target}
+    return measured if interval is None else measured | _calibration(trained, predicted, y[items], interval)
 
 
-def _answers(trained: TrainedModel, data: Data | PackedGraphs, items: Tensor) -> Answers:
+def _predictions(trained: TrainedModel | Ensemble, data: Data | PackedGraphs, items: Tensor) -> Predictions:
     if isinstance(data, PackedGraphs) and len(items) < len(data):  # a graph's prediction needs no other graph
-        found = trained.predict([data[int(i)] for i in items])
-        return Answers(found.values, found.probabilities)
+        return trained.predict([data[int(i)] for i in items])
     found = trained.predict(data)
-    return Answers(found.values[items], [table[items] for table in found.probabilities])
+    tables = tuple(table[items] for table in found.probabilities)
+    spread = None if found.uncertainty is None else found.uncertainty[items]
+    errors = tuple(found.errors[int(i)] for i in items)
+    return replace(found, values=found.values[items], probabilities=tables, uncertainty=spread, errors=errors)
 
 
-def _columns(trained: TrainedModel, data: Data | PackedGraphs) -> list[int]:
+def _calibration(
+    trained: TrainedModel | Ensemble, predicted: Predictions, y: Tensor, level: float
+) -> dict[str, dict[str, float]]:
+    """Of intervals, or of probabilities before and after calibration, where the model has a reference."""
+    known, is_class = None not in trained.references, isinstance(trained.task, Classification)
+    before = {"calibration_error": calibration_errors(predicted, y)} if is_class else {}
+    if not known:
+        return before
+    held = calibration_of(trained.task, trained.references)
+    if is_class:
+        return before | {"calibrated_error": calibration_errors(with_calibrated(predicted, held), y)}
+    return interval_measures(with_intervals(predicted, held, level), y) if held.suffices(level) else {}
+
+
+def _columns(trained: TrainedModel | Ensemble, data: Data | PackedGraphs) -> list[int]:
     """Where the model's targets stand among those of the data: by their names, in whatever order."""
     names = target_names(data)
     missing = [target for target in trained.task.targets if target not in names]

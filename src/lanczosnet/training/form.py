@@ -1,8 +1,8 @@
 """Which form a Lanczos network gets where the user names none.
 
-The recipe `paper` has the published form, and so have graph tasks, but for molecules that a featuriser describes. The
-recipe `modern` has residual blocks for these and for nodes, but for one kind of data: few labels on a graph of few
-edges, as citation networks are. There the published form is better.
+The recipe `paper` has the published form. The recipe `modern` has residual blocks, for graphs and for nodes, but for
+one kind of data: few labels on a graph of few edges, as citation networks are. There the published form is better.
+Tables name the form of every row, and follow no rule.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.layers.residual import Block
-from lanczosnet.training.architecture import kind_of, own_form
+from lanczosnet.training.architecture import own_form
 from lanczosnet.training.tasks import Task
 
 FEW_LABELS = 30  # training nodes of a class, on average
@@ -34,8 +34,10 @@ def form_for(data: Data | PackedGraphs, train: Tensor, task: Task, recipe: str, 
     """The form for these training items; None for networks that have one form."""
     if not own_form(model):
         return None
-    if recipe == "paper" or isinstance(data, PackedGraphs):
-        return Form("residual" if recipe != "paper" and kind_of(data, task) == "molecule" else "plain")
+    if recipe == "paper":
+        return Form("plain")
+    if isinstance(data, PackedGraphs):
+        return Form("residual")
     labels, neighbours = len(train) / task.out_channels, data.num_edges / max(len(data.x), 1)
     if labels <= FEW_LABELS and neighbours <= FEW_NEIGHBOURS:
         counts = f"{labels:.3g} training nodes of a class and {neighbours:.3g} neighbours of a node"

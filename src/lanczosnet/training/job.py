@@ -29,6 +29,7 @@ from lanczosnet.training.metrics_file import MetricsFile
 from lanczosnet.training.model_folder import CHECKPOINT, as_it_ended, begin_anew, finished_before, metrics_path, settle
 from lanczosnet.training.num_steps import FoundSteps, with_steps_found
 from lanczosnet.training.recipes import NAMES, Recipe, kind_in_form, recipe
+from lanczosnet.training.reference import ModelReference, reference_of
 from lanczosnet.training.serialization import data_description, save
 from lanczosnet.training.splitting import is_file, split_of, split_record
 from lanczosnet.training.state import EpochReport, FitResult
@@ -144,10 +145,15 @@ class Job:
         """Save the model; it needs no checkpoint any more."""
         outputs = self.outputs
         if outputs.model:
-            save(outputs.model, network, self.architecture, self.task, self.about(result, fabric))
+            about, reference = self.about(result, fabric), self._reference(network)
+            save(outputs.model, network, self.architecture, self.task, about, reference)
             settle(outputs.model)
         if outputs.checkpoint and not outputs.keeps_checkpoint:
             outputs.checkpoint.path.unlink(missing_ok=True)
+
+    def _reference(self, network: nn.Module) -> ModelReference | None:
+        """What predictions for graphs are compared with."""
+        return reference_of(network, self.task, self.data, self.split) if isinstance(self.data, PackedGraphs) else None
 
     def about(self, result: FitResult, fabric: "Fabric | None" = None) -> dict[str, Any]:
         """What is saved with a model beside its architecture and task."""

@@ -14,6 +14,7 @@ from lanczosnet.files import REPORT
 from lanczosnet.training.architecture import Architecture
 from lanczosnet.training.checkpoint import differences
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
+from lanczosnet.training.reference import REFERENCE
 from lanczosnet.training.serialization import CONFIG, PREVIOUS, WEIGHTS, read_config
 from lanczosnet.training.state import FitResult
 
@@ -38,7 +39,7 @@ def begin_anew(job: "Job", folders: Sequence[Path]) -> None:
             (folder / NEW_METRICS).unlink(missing_ok=True)
             (folder / NEW_METRICS).touch(exist_ok=False)
         else:
-            for name in (NEW_METRICS, METRICS, WEIGHTS, REPORT):
+            for name in (NEW_METRICS, METRICS, WEIGHTS, REFERENCE, REPORT):
                 (folder / name).unlink(missing_ok=True)
 
 

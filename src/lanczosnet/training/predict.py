@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,10 @@ class Predictions:
     probabilities: tuple[Tensor, ...]  # for each target [item, class]; empty for numbers
     errors: tuple[str, ...]
     uncertainty: Tensor | None = None  # of an ensemble, [item, target]: how far its members disagree
+    lower: Tensor | None = None  # of intervals where they are asked for, [item, target]
+    upper: Tensor | None = None
+    similarity: Tensor | None = None  # Tanimoto, of each molecule to the nearest training molecule, [item]
+    notices: tuple[str, ...] = ()  # of each molecule why it is outside the training domain, if it is
     unknown: Mapping[str, int] = field(default_factory=dict)  # atoms whose category training did not tell apart
     missing: Mapping[str, int] = field(default_factory=dict)  # molecules without a value of a descriptor
 
@@ -49,10 +54,10 @@ class Predictions:
         """Values by target name, classes by their names and with their probability, and the error.
 
         Of the first `most`. The prefix is put before the names of targets. Names that would stand twice are numbered,
-        `error` last.
+        `error` last; before it `nearest_training_similarity` and `notice` of molecules, where the model knows them.
         """
         names = [f"{start}{name}{end}" for name in self.task.targets for start, end in self._parts(prefix)]
-        columns = numbered([*names, "error"])
+        columns = numbered([*names, *(name for name, _ in self._of_items()), "error"])
         return [dict(zip(columns, self._cells(i), strict=True)) for i in range(len(self))[:most]]
 
     def _repr_html_(self) -> str:
@@ -61,7 +66,12 @@ class Predictions:
     def _parts(self, prefix: str) -> list[tuple[str, str]]:
         """What stands before and behind the name of a target."""
         parts = [(prefix, ""), (prefix, "_probability")] if isinstance(self.task, Classification) else [(prefix, "")]
-        return parts if self.uncertainty is None else [*parts, ("uncertainty_", "")]
+        return [*parts, *((name, "") for name, _ in self._numbers())]
+
+    def _numbers(self) -> list[tuple[str, Tensor]]:
+        """What stands beside a prediction, by the names that are put before its target."""
+        held = {"lower_": self.lower, "upper_": self.upper, "uncertainty_": self.uncertainty}
+        return [(name, numbers) for name, numbers in held.items() if numbers is not None]
 
     def _cells(self, i: int) -> Iterator[Any]:
         for j in range(len(self.task.targets)):
@@ -71,9 +81,20 @@ class Predictions:
                 yield float(self.probabilities[j][i, code]) if code >= 0 else None
             else:
                 yield None if self.errors[i] else float(self.values[i, j])
-            if self.uncertainty is not None:
-                yield None if self.errors[i] else float(self.uncertainty[i, j])
+            for _, numbers in self._numbers():
+                yield None if self.errors[i] else _cell(numbers[i, j])
+        for _, held in self._of_items():
+            yield _cell(held[i])
         yield self.errors[i]
+
+    def _of_items(self) -> list[tuple[str, Sequence[Any]]]:
+        """What stands beside all predictions of an item."""
+        held: dict[str, Any] = {"nearest_training_similarity": self.similarity, "notice": self.notices or None}
+        return [(name, column) for name, column in held.items() if column is not None]
+
+
+def _cell(value: str | Tensor) -> str | float | None:
+    return value if isinstance(value, str) else None if isnan(value) else float(value)
 
 
 def predict(
@@ -172,10 +193,13 @@ def _output(network: nn.Module, data: Any) -> Tensor:
         return at_least_single(network(prepared(network, inputs, validate=True))).cpu()
 
 
-def graph_outputs(network: nn.Module, graphs: Sequence[Data], batch_size: int) -> Tensor | None:
-    if not len(graphs):
+def graph_outputs(
+    network: nn.Module, graphs: Sequence[Data], batch_size: int, items: Tensor | None = None
+) -> Tensor | None:
+    """Of all graphs, or of those of these numbers."""
+    if not len(graphs if items is None else items):
         return None
-    return torch.cat([_output(network, batch) for batch in _packed_for(network, graphs).batches(batch_size)])
+    return torch.cat([_output(network, batch) for batch in _packed_for(network, graphs).batches(batch_size, items)])
 
 
 def _packed_for(network: nn.Module, graphs: Sequence[Data]) -> PackedGraphs:

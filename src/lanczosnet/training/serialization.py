@@ -25,10 +25,13 @@ from lanczosnet.graphs.molecules.featurizer import PAPER
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
+from lanczosnet.training.calibration import calibration_of, with_calibrated, with_intervals
+from lanczosnet.training.domain import marked
 from lanczosnet.training.engine.precision import in_precision_of
 from lanczosnet.training.errors import ArchitectureError, TrainingError
 from lanczosnet.training.notebook import model_html, model_line
-from lanczosnet.training.predict import Predictions, encode, predict, scaling_of
+from lanczosnet.training.predict import Predictions, as_smiles_inputs, encode, predict, scaling_of
+from lanczosnet.training.reference import REFERENCE, ModelReference, read_reference
 from lanczosnet.training.tasks import Task, described, from_record
 from lanczosnet.training.weights import check_weights
 
@@ -48,6 +51,7 @@ class TrainedModel:
     network: nn.Module
     task: Task
     config: ModelConfig
+    reference: ModelReference | None = None  # what predictions are compared with; None in models of earlier versions
 
     def __repr__(self) -> str:
         return model_line(self)
@@ -55,13 +59,25 @@ class TrainedModel:
     def _repr_html_(self) -> str:
         return model_html(self)
 
+    @property
+    def references(self) -> tuple[ModelReference | None, ...]:
+        return (self.reference,)
+
     def inputs(self, graph: Data) -> Data:
         """The graph with features as the network wants them."""
         scaling = scaling_of(self.config.data)
         scaled: Any = in_precision_of(self.network, scaling.apply(graph) if scaling else graph)
         return scaled
 
-    def predict(self, items: Any, *, descriptors: Any = None, batch_size: int = 256) -> Predictions:
+    def predict(
+        self,
+        items: Any,
+        *,
+        descriptors: Any = None,
+        batch_size: int = 256,
+        interval: float | None = None,
+        calibrated: bool = False,
+    ) -> Predictions:
         """Predictions in order, one per item.
 
         Takes what the model was trained on: SMILES (a text or a list of them), a PyG `Data` or a list of them,
@@ -71,8 +87,14 @@ class TrainedModel:
 
         A model with descriptor columns needs them beside the SMILES: `descriptors` is a data frame or a mapping with
         these columns, or an array `[item, column]` in the order of `config.data.descriptor_columns`.
+
+        `interval=0.9` gives numbers an interval that holds nine of ten targets, `lower` to `upper`; `calibrated` makes
+        probabilities of classes as often right as they say. Both learn from the validation part.
         """
-        return predict(self.network, self.task, self.config.data, items, batch_size, descriptors)
+        read = as_smiles_inputs(self.config.data, items, descriptors)
+        found = predict(self.network, self.task, self.config.data, read or items, batch_size)
+        found = found if read is None else marked(found, read.molecules, self.references)
+        return calibrated_as_asked(found, self.references, interval, calibrated)
 
     def encode(
         self, smiles: Sequence[str], *, descriptors: Any = None, batch_size: int = 256
@@ -81,7 +103,25 @@ class TrainedModel:
         return encode(self.network, self.config.data, smiles, batch_size, descriptors)
 
 
-def save(folder: Path, network: nn.Module, architecture: Architecture, task: Task, about: dict[str, Any]) -> None:
+def calibrated_as_asked(
+    found: Predictions, references: Sequence[ModelReference | None], interval: float | None, calibrated: bool
+) -> Predictions:
+    """Predictions of one model or several, whose references these are, with what is asked for."""
+    if interval is None and not calibrated:
+        return found
+    known = calibration_of(found.task, references)
+    found = found if interval is None else with_intervals(found, known, interval)
+    return with_calibrated(found, known) if calibrated else found
+
+
+def save(
+    folder: Path,
+    network: nn.Module,
+    architecture: Architecture,
+    task: Task,
+    about: dict[str, Any],
+    reference: ModelReference | None = None,
+) -> None:
     """Write the model directory; each file appears whole, and the configuration, written last, names its weights."""
     weights = {key: value.detach().to("cpu", copy=True).contiguous() for key, value in network.state_dict().items()}
     config = {
@@ -91,7 +131,7 @@ def save(folder: Path, network: nn.Module, architecture: Architecture, task: Tas
         **about,
         "versions": versions(),
     }
-    _write(folder, weights, config)
+    _write(folder, weights, config, reference)
 
 
 def save_halved(source: Path, folder: Path) -> None:
@@ -105,7 +145,9 @@ def save_halved(source: Path, folder: Path) -> None:
     _write(folder, halved, config.document())
 
 
-def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> None:
+def _write(
+    folder: Path, weights: dict[str, Tensor], config: dict[str, Any], reference: ModelReference | None = None
+) -> None:
     require("safetensors", to="to save a model")
     from safetensors.torch import save as serialized
 
@@ -115,6 +157,9 @@ def _write(folder: Path, weights: dict[str, Tensor], config: dict[str, Any]) -> 
     _keep_usable(folder)
     with atomic_write(folder / WEIGHTS, follows_links=False) as temporary:
         temporary.write_bytes(content)
+    (folder / REFERENCE).unlink(missing_ok=True)
+    if reference:
+        reference.write(folder / REFERENCE, config["weights"])
     with atomic_write(folder / CONFIG, follows_links=False) as temporary:
         temporary.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     (folder / PREVIOUS).unlink(missing_ok=True)
@@ -143,7 +188,10 @@ def load_model(folder: str | Path, *, device: str | torch.device = "cpu") -> Tra
         network.double()
     check_weights(weights, network.state_dict(), folder / WEIGHTS)
     network.load_state_dict(weights)
-    return TrainedModel(network.to(device).eval(), from_record(config.task), config)
+    task = from_record(config.task)
+    return TrainedModel(
+        network.to(device).eval(), task, config, read_reference(folder / REFERENCE, config.weights, task)
+    )
 
 
 def model_folder(folder: str | Path) -> Path:

@@ -17,7 +17,7 @@ from lanczosnet.training.averaging import WeightAverage, snapshot
 from lanczosnet.training.consistency import disagreement
 from lanczosnet.training.engine.devices import evaluation_batch_size
 from lanczosnet.training.engine.executor import Executor, can_capture, executor_for
-from lanczosnet.training.engine.loaders import Loader, Share, Step
+from lanczosnet.training.engine.loaders import Loader, Shapes, Share, Step
 from lanczosnet.training.engine.precision import OpaqueInputs, at_least_single, loss_scaler, opaque, use_scaler
 from lanczosnet.training.errors import DIVERGED, DivergenceError, TrainingError
 from lanczosnet.training.measures import Measures, answers_of, measured, names_of
@@ -171,7 +171,7 @@ class Trainer:
         return torch.cat([loss.double().view(1), measured(self.task, output, y)])
 
     @torch.no_grad()
-    def _outputs(self, items: Tensor, shapes: Sequence[int | None] | None = None) -> tuple[Tensor, Tensor]:
+    def _outputs(self, items: Tensor, shapes: Shapes | None = None) -> tuple[Tensor, Tensor]:
         """With the weights that would be kept, and with the targets; all of them in every process."""
         self.module.eval()
         with _weights_of(self.state):

@@ -12,7 +12,8 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.job import job_of
 from lanczosnet.training.metrics import METRICS
 from lanczosnet.tuning.outcome import best_settings, rows_of, write_best, write_table
-from lanczosnet.tuning.search import STUDY, Search, best_of, finished, tune
+from lanczosnet.tuning.search import STUDY, Search, best_of, by_place, tune
+from lanczosnet.tuning.workers import TrialWorkers
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -41,6 +42,7 @@ def tune_networks(
     *,
     overwrite: bool = False,
     on_trial: OnTrial = lambda network, count, trial, best: None,
+    workers: TrialWorkers | None = None,
 ) -> list[Found]:
     """Run all searches; the folder then has every trial in a table, and each network's best configuration.
 
@@ -48,12 +50,13 @@ def tune_networks(
         options: of the command, by their names in a configuration file.
         overwrite: begin anew.
         on_trial: gets the network, the number of its finished trials, the trial that ended, and the best value so far.
+        workers: train several trials of a network at once.
     """
     with only_writer(folder):
         if overwrite:
             (folder / STUDY).unlink(missing_ok=True)
         rows: dict[str, list[dict[str, Any]]] = {}
-        found = [_found(search, data, folder, options, fabric, on_trial, rows) for search in searches]
+        found = [_found(search, data, folder, options, fabric, on_trial, rows, workers) for search in searches]
         with atomic_write(folder / BEST) as temporary:
             temporary.write_bytes(_better(found).config.read_bytes())
     return found
@@ -67,6 +70,7 @@ def _found(
     fabric: "Fabric | None",
     on_trial: OnTrial,
     rows: dict[str, list[dict[str, Any]]],
+    workers: TrialWorkers | None,
 ) -> Found:
     name = search.space.name
 
@@ -75,7 +79,7 @@ def _found(
         write_table([row for held in rows.values() for row in held], folder)
         on_trial(name, len(rows[name]), trial, _value(study))
 
-    study = tune(search, data, folder, fabric, after)
+    study = tune(search, data, folder, fabric, after, workers)
     rows[name] = rows_of(search, study)
     write_table([row for held in rows.values() for row in held], folder)
     metric = job_of(search.specs[0], data).task.metric
@@ -83,7 +87,7 @@ def _found(
     write_best(search, study, options, metric, path)
     best = best_of(study)
     assert best.value is not None
-    return Found(name, len(finished(study)), best.value, metric, best_settings(search, study), path)
+    return Found(name, len(by_place(study)), best.value, metric, best_settings(search, study), path)
 
 
 def _value(study: optuna.Study) -> float | None:

@@ -11,7 +11,7 @@ import optuna
 
 from lanczosnet.files import atomic_write
 from lanczosnet.schemas.run_config import run_config_text
-from lanczosnet.tuning.search import FAULT, Search, best_of, finished
+from lanczosnet.tuning.search import FAULT, Search, best_of, by_place
 from lanczosnet.tuning.space import values_of
 
 TABLE = "trials.csv"
@@ -20,14 +20,14 @@ HEAD = ("network", "trial", "state", "value", "deviation", "seconds")
 
 def rows_of(search: Search, study: optuna.Study) -> list[dict[str, Any]]:
     """A row of plain values for every trial that counts; the first has the defaults."""
-    return [_row(search, number, trial) for number, trial in enumerate(finished(study))]
+    return [_row(search, place, trial) for place, trial in by_place(study).items()]
 
 
-def _row(search: Search, number: int, trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
+def _row(search: Search, place: int, trial: optuna.trial.FrozenTrial) -> dict[str, Any]:
     values = trial.user_attrs.get("by_split", [])
     return {
         "network": search.space.name,
-        "trial": number,
+        "trial": place,
         "state": trial.state.name.lower(),
         "value": trial.value if trial.value is not None else "",
         "deviation": statistics.stdev(values) if len(values) > 1 else "",
@@ -57,7 +57,7 @@ def best_settings(search: Search, study: optuna.Study) -> dict[str, Any]:
 
 def write_best(search: Search, study: optuna.Study, options: Mapping[str, Any], metric: str, path: Path) -> None:
     """The best configuration; `options` are the others of the command, by the names that they have in the file."""
-    best, count = best_of(study), len(finished(study))
+    best, count = best_of(study), len(by_place(study))
     splits = f" over {len(search.specs)} runs" if len(search.specs) > 1 else ""
     about = f"lanczosnet tune: the best of {count} trials, validation {metric} {best.value:.4g}{splits}"
     document = dict(options) | {"model": search.space.model, "settings": best_settings(search, study)}

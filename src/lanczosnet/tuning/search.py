@@ -1,18 +1,17 @@
-"""Trials of a network, one after another, in a study on disk: each is chosen by those before it.
+"""The trials of a network, in a study on disk: each is chosen by those before it.
 
 A study is an SQLite file, which survives a kill at any moment. A trial that was running then is left aside and comes
-again: the sampler of a trial has a seed of its own, made of how many trials are finished, so that a search that was
-killed finds what it would have found. A trial trains every split, and its value is the mean of the customary metric of
-their validation items. Nothing here reads a metric of test items.
+again: every trial has a place among those that are wanted, and the sampler a seed of its own for each place. Trials
+that run one after another are therefore the same whether the search was killed or not. Those of several workers also
+depend on which ended first. A trial trains every split, and its value is the mean of the customary metric of their
+validation items. Nothing here reads a metric of test items.
 """
 
 import json
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +22,11 @@ from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.training.errors import TrainingError
-from lanczosnet.training.job import Job, JobSpec, job_of, run_jobs
+from lanczosnet.training.job import Job, JobSpec, job_of
 from lanczosnet.training.metrics import METRICS
-from lanczosnet.training.state import EpochReport
 from lanczosnet.tuning.space import Space
+from lanczosnet.tuning.trial import TrialEnd, run_trial
+from lanczosnet.tuning.workers import TrialWorkers
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 STUDY = "study.sqlite"
 STARTUP = 10  # trials that are drawn at random before the sampler learns from them
 FIRST_UNPRUNED = 5  # trials that always run to their end
-REPORTS = 20  # of a run, at most, that a pruner looks at
 PRUNERS = ("median", "none")
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 FAULT = "fault"  # why a trial failed; one without was killed
+PLACE = "place"  # of a trial among those of its search; studies of earlier versions leave it out
 
 
 @dataclass(frozen=True)
@@ -65,29 +65,84 @@ def tune(
     folder: Path,
     fabric: "Fabric | None" = None,
     on_trial: Callable[[optuna.Study, FrozenTrial], None] = lambda study, trial: None,
+    workers: TrialWorkers | None = None,
 ) -> optuna.Study:
-    """Run the trials that are missing; `on_trial` gets every one that ends. The study holds all of them."""
+    """Run the trials that are missing; `on_trial` gets every one that ends. The study holds all of them.
+
+    `workers` train several at once, on their own copies of the data; else they run here, one after another.
+    """
     jobs = [job_of(spec, data) for spec in search.specs]  # mistakes are noticed once, and here
     study = _study(search, jobs, folder)
-    run = partial(_run_trial, search, data, study, fabric)
-    while (done := len(finished(study))) < search.trials:
-        study.sampler = optuna.samplers.TPESampler(seed=_seed(search.seed, done), n_startup_trials=STARTUP)
-        trial = study.ask()
-        run(trial, {} if done == 0 else search.space.suggested(trial))
-        on_trial(study, study.trials[trial.number])
+    missing = _Missing(search, study, on_trial)
+    if workers is not None:
+        workers.run(missing)
+        return study
+    while asked := missing.ask():
+        missing.tell(asked, run_trial(asked.specs, asked.values, data, fabric, asked))
     return study
 
 
-def finished(study: optuna.Study) -> list[FrozenTrial]:
-    """The trials that count: those that ended by themselves, well or not."""
+@dataclass(eq=False)
+class _Asked:
+    """A trial of the study that is to be run, and its pruner."""
+
+    trial: optuna.Trial
+    specs: Sequence[JobSpec]
+    values: Mapping[str, Any]
+    attempts: int = 0
+    epochs: int = 0  # after which it was reported last
+
+    def is_poor(self, value: float, epochs: int) -> bool:
+        if epochs > self.epochs:  # else it is run again
+            self.trial.report(value, epochs)
+            self.epochs = epochs
+        return self.trial.should_prune()
+
+
+class _Missing:
+    """The trials of a search that the study does not have yet."""
+
+    def __init__(
+        self, search: Search, study: optuna.Study, on_trial: Callable[[optuna.Study, FrozenTrial], None]
+    ) -> None:
+        self.search, self.study, self.on_trial = search, study, on_trial
+        done = by_place(study)
+        self.places = [place for place in range(search.trials) if place not in done]
+
+    def ask(self) -> _Asked | None:
+        """The next one; the first of a search has the defaults."""
+        if not self.places:
+            return None
+        place = self.places.pop(0)
+        seed = _seed(self.search.seed, place)
+        self.study.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
+        trial = self.study.ask()
+        trial.set_user_attr(PLACE, place)
+        return _Asked(trial, self.search.specs, {} if place == 0 else self.search.space.suggested(trial))
+
+    def tell(self, asked: _Asked, end: TrialEnd) -> None:
+        trial, value = asked.trial, None
+        trial.set_user_attr("seconds", end.seconds)
+        if end.fault:
+            trial.set_user_attr(FAULT, end.fault)
+        if end.state == "complete":
+            trial.set_user_attr("by_split", end.by_split)
+            value = statistics.fmean(end.by_split)
+        self.study.tell(trial, value, state=TrialState[end.state.upper()])
+        self.on_trial(self.study, self.study.trials[trial.number])
+
+
+def by_place(study: optuna.Study) -> dict[int, FrozenTrial]:
+    """The trials that count, by their places in rising order: those that ended by themselves, well or not."""
     ended = study.get_trials(deepcopy=False, states=FINISHED)
-    return [trial for trial in ended if trial.state != TrialState.FAIL or FAULT in trial.user_attrs]
+    counted = [trial for trial in ended if trial.state != TrialState.FAIL or FAULT in trial.user_attrs]
+    return dict(sorted((trial.user_attrs.get(PLACE, number), trial) for number, trial in enumerate(counted)))
 
 
 def best_of(study: optuna.Study) -> FrozenTrial:
     """The best trial that ran to its end."""
     if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-        faults = {trial.user_attrs.get(FAULT, "") for trial in finished(study)}
+        faults = {trial.user_attrs.get(FAULT, "") for trial in by_place(study).values()}
         raise TrainingError(f"no trial of {study.study_name} ran to its end: {'; '.join(sorted(faults))}")
     return study.best_trial
 
@@ -127,60 +182,6 @@ def _pruner(name: str, epochs: int) -> optuna.pruners.BasePruner:
     return optuna.pruners.MedianPruner(n_startup_trials=FIRST_UNPRUNED, n_warmup_steps=epochs // 4)
 
 
-def _run_trial(
-    search: Search,
-    data: Data | PackedGraphs,
-    study: optuna.Study,
-    fabric: "Fabric | None",
-    trial: optuna.Trial,
-    values: dict[str, Any],
-) -> None:
-    begin = perf_counter()
-    try:
-        specs = [replace(spec, settings={**spec.settings, **values}) for spec in search.specs]
-        results = _trained(trial, [job_of(spec, data) for spec in specs], fabric)
-    except optuna.TrialPruned:
-        _end(study, trial, begin, state=TrialState.PRUNED)
-    except (TrainingError, ValueError, ArithmeticError) as error:
-        trial.set_user_attr(FAULT, " ".join(f"{error}".split()))
-        _end(study, trial, begin, state=TrialState.FAIL)
-    else:
-        trial.set_user_attr("by_split", results)
-        _end(study, trial, begin, value=statistics.fmean(results))
-
-
-def _end(study: optuna.Study, trial: optuna.Trial, begin: float, **outcome: Any) -> None:
-    trial.set_user_attr("seconds", round(perf_counter() - begin, 3))
-    study.tell(trial, outcome.get("value"), state=outcome.get("state"))
-
-
-def _trained(trial: optuna.Trial, jobs: Sequence[Job], fabric: "Fabric | None") -> list[float]:
-    """The validation metric of every split."""
-    watch = _Watch(trial, jobs)
-    metric = jobs[0].task.metric
-    return [outcome.result().metrics["val"][metric] for outcome in run_jobs(jobs, fabric, watch.note)]
-
-
-class _Watch:
-    """Reports how a trial is doing, and ends it where the pruner says so."""
-
-    def __init__(self, trial: optuna.Trial, jobs: Sequence[Job]) -> None:
-        self.trial, self.metric = trial, jobs[0].task.metric
-        self.interval = max(1, jobs[0].recipe.epochs * len(jobs) // REPORTS)
-        self.better = max if METRICS[self.metric].higher_is_better else min
-        self.best: dict[int, float] = {}  # by the run's place
-        self.epochs = 0  # of all runs together
-
-    def note(self, place: int, report: EpochReport) -> None:
-        self.epochs += 1
-        value = report.metrics[self.metric]
-        self.best[place] = self.better(value, self.best.get(place, value))
-        if self.epochs % self.interval == 0:
-            self.trial.report(statistics.fmean(self.best.values()), self.epochs)
-            if self.trial.should_prune():
-                raise optuna.TrialPruned
-
-
-def _seed(seed: int, done: int) -> int:
-    """Of the sampler, after so many trials."""
-    return int(np.random.SeedSequence([seed, done]).generate_state(1)[0])
+def _seed(seed: int, place: int) -> int:
+    """Of the sampler, for the trial of this place."""
+    return int(np.random.SeedSequence([seed, place]).generate_state(1)[0])

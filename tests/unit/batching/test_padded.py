@@ -1,5 +1,8 @@
 """Padded blocks are the same networks: values and gradients equal those of ragged batches to rounding."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -130,6 +133,49 @@ ADAPTIVE = {
 @pytest.mark.parametrize("options", ADAPTIVE.values(), ids=ADAPTIVE)
 def test_adalanczosnet_is_the_same_in_blocks(options: dict) -> None:
     assert_twins(network("adalanczosnet", **({"num_steps": 4} | options)), in_float64(molecules()))
+
+
+RESIDUAL = {
+    "LanczosNet": ("lanczosnet", {"num_steps": 8}),
+    "LanczosNet, fewer pairs than nodes": ("lanczosnet", {"num_steps": 4, "feedforward": False}),
+    "LanczosNet, times of diffusion": ("lanczosnet", {"spectral_filter": "heat"}),
+    "LanczosNet, sum and head": ("lanczosnet", {"readout": "sum", "head_channels": 5, "spectral_filter": "mlp"}),
+    "AdaLanczosNet, exact": ("adalanczosnet", {"exact_up_to": 12}),
+    "AdaLanczosNet, Lanczos": ("adalanczosnet", {"exact_up_to": 0, "num_steps": 4}),
+    "AdaLanczosNet, learned kernel": ("adalanczosnet", {"exact_up_to": 12, "kernel_channels": (6,), "readout": "mean"}),
+    "GCN": ("gcn", {"block": "residual"}),
+}
+
+
+def output_and_gradients(network: nn.Module, *inputs: Any) -> tuple[Tensor, list[Tensor]]:
+    """Of batches one after another, as of one."""
+    network.zero_grad()
+    out = torch.cat([network(each) for each in inputs])
+    (out * torch.randn(out.shape, generator=generator(1))).sum().backward()
+    return out, [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in network.parameters()]
+
+
+@pytest.mark.parametrize(("name", "options"), RESIDUAL.values(), ids=RESIDUAL)
+def test_residual_blocks_are_the_same_in_blocks_and_one_by_one(name: str, options: dict) -> None:
+    graphs, chosen = in_float64(molecules()), network(name, **({"block": "residual", "dropout": 0.5} | options)).eval()
+    assert_twins(chosen, graphs)
+    numbers = torch.arange(len(graphs))
+    together = output_and_gradients(chosen, chosen.prepare_all(graphs).gather(numbers, same_shape=True))
+    one_by_one = output_and_gradients(chosen, *(graphs.batch(number) for number in numbers.split(1)))
+    torch.testing.assert_close(together, one_by_one, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "options"), RESIDUAL.values(), ids=RESIDUAL)
+def test_neither_norm_nor_dropout_of_residual_blocks_sees_padding(name: str, options: dict) -> None:
+    chosen = network(name, **({"block": "residual", "dropout": 0.5, "input_dropout": 0.2} | options)).train()
+    blocks = chosen.prepare_all(in_float64(molecules())).widened(8).gather(torch.tensor([2, 0, 1]), same_shape=True)
+    other = replace(blocks, x=torch.where(blocks.mask > 0, blocks.x, 3))
+    assert not other.x.equal(blocks.x)
+    results = []
+    for inputs in (blocks, other):
+        torch.manual_seed(0)  # of dropout, which is drawn for padding, too
+        results.append(output_and_gradients(chosen, inputs))
+    torch.testing.assert_close(*results, atol=1e-12, rtol=1e-12)
 
 
 def test_adalanczosnet_has_no_blocks_for_graphs_of_both_paths_nor_for_components_through_lanczos() -> None:
@@ -414,7 +460,9 @@ PAIRED = {
         "lanczosnet",
         {"num_steps": 8, "readout": "set2set", "block": "plain", "normalization": "layer"},
     ),
+    "LanczosNet, sum and head": ("lanczosnet", {"num_steps": 8, "readout": "sum", "head_channels": 5}),
     "GCN": ("gcn", {}),
+    "GCN, residual blocks": ("gcn", {"block": "residual"}),
     "DCNN": ("dcnn", {}),
     "GraphSAGE": ("graphsage", {}),
     "GGNN": ("ggnn", {}),

@@ -54,8 +54,8 @@ def test_components_padded_together_or_apart_have_the_same_output_and_gradients(
     shift = torch.zeros(S.num_nodes, dtype=torch.float64, requires_grad=True)
     options = {"component": component, "num_components": count, "exact_up_to": exact_up_to}
     outcomes = []
-    for groups in (compression._groups, together):
-        monkeypatch.setattr(compression, "_groups", groups)
+    for groups in (compression.component_groups, together):
+        monkeypatch.setattr(compression, "component_groups", groups)
         y = conv(x, adaptive_spectrum(S.plus_diagonal(shift), 5, **options))
         outcomes.append((y, *torch.autograd.grad(y.square().sum(), [x, shift, *conv.parameters()])))
     torch.testing.assert_close(*outcomes)
@@ -157,8 +157,8 @@ def test_components_in_any_groups_and_dense_ones_have_the_same_leading_pairs(
     options = {"search_steps": 12, "exact_up_to": exact_up_to}
     by_component = {"component": component, "num_components": count}
     outcomes = []
-    for groups in (compression._groups, together):
-        monkeypatch.setattr(compression, "_groups", groups)
+    for groups in (compression.component_groups, together):
+        monkeypatch.setattr(compression, "component_groups", groups)
         outcomes.append(conv(x, adaptive_spectrum(S, 5, **options, **by_component)))
     layout = padding_of(component, count)
     outcomes.append(layout.unpad(conv(layout.pad(x), adaptive_spectrum(S.padded(), 5, **options))))

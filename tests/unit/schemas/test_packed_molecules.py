@@ -8,7 +8,8 @@ import pytest
 from safetensors.numpy import save
 
 from lanczosnet.graphs import DataError, load
-from lanczosnet.graphs.cache import _digest, write_cache
+from lanczosnet.graphs.cache import content_digest as digest
+from lanczosnet.graphs.cache import write_cache
 from lanczosnet.schemas.record import signed
 
 ORIGIN = {
@@ -142,7 +143,12 @@ HEADERS = {
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_header_that_does_not_fit_is_refused_by_its_field(tmp_path, name):
     change, message = HEADERS[name]
-    header = {"format": "lanczosnet-molecules", "version": 1, "origin": dict(ORIGIN), "content": _digest(arrays())}
+    header = {
+        "format": "lanczosnet-molecules",
+        "version": 1,
+        "origin": dict(ORIGIN),
+        "content": digest(arrays()),
+    }
     change(header)
     (tmp_path / "packed.safetensors").write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
     with pytest.raises(DataError, match=message):
@@ -158,7 +164,7 @@ def test_what_is_no_such_file_is_refused(tmp_path, header):
 
 def test_another_description_under_the_old_checksum_is_refused(tmp_path):
     path = tmp_path / "packed.safetensors"
-    header = signed({"format": "lanczosnet-molecules", "version": 1, "origin": ORIGIN, "content": _digest(arrays())})
+    header = signed({"format": "lanczosnet-molecules", "version": 1, "origin": ORIGIN, "content": digest(arrays())})
     path.write_bytes(save(arrays(), {"lanczosnet": json.dumps(header)}))
     load(path)
     header["origin"]["targets"] = ["another name"]

@@ -13,7 +13,9 @@ def test_inputs_and_outputs_come_from_the_data():
     data = packed_molecules()
     options = architecture_for(data, task_of(data, torch.arange(30)), "lanczosnet").options
     assert (options["in_channels"], options["out_channels"], options["num_edge_types"]) == (5, 2, 3)
-    assert (options["node_input"], options["readout"]) == ("learned", "gated")
+    assert (options["node_input"], options["readout"]) == ("learned", "sum")
+    options = architecture_for(data, task_of(data, torch.arange(30)), "lanczosnet", {"block": "plain"}).options
+    assert (options["num_layers"], options["readout"]) == (7, "gated")
     data = communities()
     options = architecture_for(data, task_of(data, torch.arange(9)), "LanczosNet", {"hidden_channels": 7}).options
     assert (options["in_channels"], options["hidden_channels"], options["out_channels"]) == (8, 7, 3)

@@ -14,6 +14,7 @@ from lanczosnet.training.averaging import WeightAverage
 from lanczosnet.training.engine.devices import fabric_for
 from lanczosnet.training.engine.loaders import GraphLoader, NodeLoader, Share, loader_for
 from lanczosnet.training.loop import advance
+from lanczosnet.training.metrics import METRICS
 from lanczosnet.training.schedule import consistency_weight, learning_rate, mixed_seed
 from lanczosnet.training.state import History
 from lanczosnet.training.trainer import RESTART, Trainer
@@ -354,6 +355,32 @@ def test_the_epoch_is_chosen_by_the_metric_that_is_named():
     assert fitted.best_epoch == best.epoch
     assert list(fitted.metrics["test"]) == ["roc_auc", "accuracy", "balanced_accuracy", "f1", "average_precision"]
     assert fitted.metrics_by_target["test"] == {"y": fitted.metrics["test"]}
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_may_choose_the_epoch(name):
+    data = packed_molecules(80) if METRICS[name].needs == "numbers" else communities()
+    settings = {"learning_rate": 0.05, "averaging": 0.0, "batch_size": 16}
+    _, fitted, reports = trained(data, epochs=12, **settings, choose_by=name)
+    sign = 1 if METRICS[name].higher_is_better else -1
+    best = max(reports, key=lambda report: (sign * report.metrics[name], -report.val_loss))
+    assert fitted.best_epoch == best.epoch
+    assert [report.is_best for report in reports][best.epoch - 1 :] == [True] + [False] * (12 - best.epoch)
+    assert fitted.metrics["val"][name] == pytest.approx(best.metrics[name])
+
+
+def test_patience_ends_a_run_that_gets_no_better_and_keeps_its_best_epoch():
+    data, settings = communities(), {"epochs": 60, "learning_rate": 0.3, "averaging": 0.0, "choose_by": "loss"}
+    _, whole, all_reports = trained(data, **settings)
+    _, fitted, reports = trained(data, **settings, patience=5)
+    best = 0
+    for report in all_reports:
+        best = report.epoch if report.is_best else best
+        if report.epoch == best + 5:
+            break
+    assert reports == all_reports[: best + 5]
+    assert (fitted.best_epoch, fitted.epochs, whole.epochs) == (best, best + 5, 60)
+    assert "no better epoch in 5" in fitted.stopped
 
 
 def test_a_metric_that_is_not_defined_is_an_error_that_says_what_to_do():

@@ -12,6 +12,7 @@ import torch
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
 from lanczosnet.backends.host_memory import free_host_memory
+from lanczosnet.batching.padded import MOST_BYTES
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
 
@@ -28,6 +29,7 @@ def fabric_for(
     deterministic: bool = True,
     host_features: bool | None = None,
     any_order: bool | None = None,
+    gpu: int | None = None,
 ) -> "Fabric":
     """One process, or those that `torchrun` started.
 
@@ -37,6 +39,7 @@ def fabric_for(
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
     With `host_features`, those of one graph stay on the host and travel chunk by chunk in every step; by default where
     they would take more than half of a GPU's free memory.
+    Of several GPUs, `gpu` is the number of the one to take, counted round; a CPU leaves it out.
     """
     if any_order is not None:
         warnings.warn("any_order is deprecated: use deterministic, its opposite", DeprecationWarning, stacklevel=2)
@@ -49,7 +52,7 @@ def fabric_for(
     world = int(os.environ.get("WORLD_SIZE", "1"))
     fabric = Fabric(
         accelerator=device,
-        devices=local,
+        devices=local if gpu is None or not is_cuda(device) else [gpu % torch.cuda.device_count()],
         num_nodes=world // local,
         strategy="ddp" if world > 1 else "auto",
         precision=_of_lightning(device, precision),  # type: ignore[arg-type]
@@ -151,3 +154,10 @@ def determinism_of(fabric: "Fabric") -> AbstractContextManager[None]:
 def exact_matmul() -> AbstractContextManager[None]:
     """All bits of float32 products, for what is computed once and used in every step."""
     return matmul_precision("highest")
+
+
+def block_bytes(device: torch.device) -> int:
+    """How much of the device's memory the operators of a data set may take: a quarter on a GPU."""
+    if device.type != "cuda":
+        return MOST_BYTES
+    return max(MOST_BYTES, torch.cuda.get_device_properties(device).total_memory // 4)

@@ -69,7 +69,7 @@ class EagerExecutor:
         return values
 
 
-StepShape = tuple[int, int | None]  # how many items, and what `Loader.shapes` says of them
+StepShape = tuple[int, Any]  # how many items, and what `Loader.shapes` says of them
 
 
 class CudaGraphExecutor:

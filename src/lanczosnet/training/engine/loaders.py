@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
+from lanczosnet.batching.buckets import Buckets, Counts
 from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
-from lanczosnet.training.engine.devices import exact_matmul
+from lanczosnet.training.engine.devices import block_bytes, exact_matmul
 from lanczosnet.training.engine.host_features import with_features_placed
 from lanczosnet.training.engine.precision import default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
@@ -28,7 +29,8 @@ ALIGNED_TO = 4  # numbers of a row on a GPU, 16 bytes
 PAIRED = True
 
 
-Shapes = Sequence[int | None]
+Shape = int | Counts | None
+Shapes = Sequence[Shape]
 
 
 class Share(NamedTuple):
@@ -61,7 +63,7 @@ class Loader(ABC):
         """The same items in the same batches, in the order that costs a step least; on the host where it changes."""
         return items
 
-    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
+    def shapes(self, items: Tensor, batch_size: int) -> list[Shape]:
         """For each batch of these items, in this order and on the host, what `step` has to know."""
         return [None]
 
@@ -73,7 +75,7 @@ class Loader(ABC):
         return output
 
     @abstractmethod
-    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
+    def step(self, items: Tensor, shape: Shape = None, copies: int = 1) -> Step:
         """These items, which are numbered on the device; nothing waits for the host where shapes are fixed."""
 
     @abstractmethod
@@ -119,7 +121,7 @@ class NodeLoader(Loader):
             self.inputs[copies] = prepared(model, side_by_side, validate=False)
         self.y = targets_of(on_device) if "y" in data else None
 
-    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
+    def step(self, items: Tensor, shape: Shape = None, copies: int = 1) -> Step:
         assert self.y is not None
         y = self.y.index_select(0, items)
         return self._step(items, y, y, copies)
@@ -148,7 +150,8 @@ class GraphLoader(Loader):
         self.model = model
         self.graphs = data.to(device)
         self.blocks = _blocks(model, self.graphs)
-        if self.blocks is None:
+        self.buckets = _buckets(model, self.graphs) if self.blocks is None else None
+        if self.blocks is None and self.buckets is None:
             self.graphs = _with_precomputed(model, self.graphs)
             for numbers in torch.arange(len(data)).split(CHECKED_AT_ONCE):  # checked here, so not again in every step
                 prepared(model, self.graphs.batch(numbers), validate=True)
@@ -158,19 +161,24 @@ class GraphLoader(Loader):
 
     @property
     def is_fixed(self) -> bool:  # type: ignore[override]
-        return self.blocks is not None and self.same_shape
+        return self.same_shape and not (self.blocks is None and self.buckets is None)
 
     def reordered(self, items: Tensor, batch_size: int) -> Tensor:
-        """Graphs that are to share a block half a batch apart, the smallest graph with the largest and so on."""
+        """Graphs of one bucket in one batch, and those that are to share a block half a batch apart, the smallest graph
+        with the largest and so on."""
+        if self.buckets is not None:
+            return self.buckets.reordered(items.cpu(), batch_size)
         if not self._in_pairs:
             return items
         batches = _equal_batches(items.cpu(), batch_size)
         sorted_batches = [batch.gather(1, pair_order(self.sizes[batch])).flatten() for batch in batches]
         return torch.cat([items[:0].cpu(), *sorted_batches])
 
-    def shapes(self, items: Tensor, batch_size: int) -> list[int | None]:
+    def shapes(self, items: Tensor, batch_size: int) -> list[Shape]:
         """The width of blocks that two graphs share, or what the blocks know of a batch; None where neither matters."""
         items = items.cpu()
+        if self.buckets is not None:
+            return [self.buckets.counts(batch) for batch in items.split(batch_size)]
         if self._in_pairs:
             batches = _equal_batches(items, batch_size)
             return [width for batch in batches for width in self._pair_widths(self.sizes[batch])]
@@ -178,9 +186,9 @@ class GraphLoader(Loader):
 
     @property
     def _in_pairs(self) -> bool:
-        return PAIRED and self.is_fixed and self.blocks.can_pair
+        return PAIRED and self.is_fixed and self.blocks is not None and self.blocks.can_pair
 
-    def _pair_widths(self, sizes: Tensor) -> list[int | None]:
+    def _pair_widths(self, sizes: Tensor) -> list[Shape]:
         """For sizes `[batch, graph]`; None where one is left over, or pairs are under one block or as wide as two."""
         if sizes.shape[1] % 2:
             return [None] * len(sizes)
@@ -188,11 +196,11 @@ class GraphLoader(Loader):
         widths = [width + -width % ALIGNED_TO for width in pair_width(sizes).tolist()]
         return [width if alone <= width <= most else None for width in widths]
 
-    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
+    def step(self, items: Tensor, shape: Shape = None, copies: int = 1) -> Step:
         assert self.y is not None
-        (inputs,) = self._inputs([items], len(items), [shape])
+        ((inputs, rows),) = self._inputs([items], len(items), [shape])
         y = self.y.view(len(self.y), -1).index_select(0, items)
-        return Step(inputs, None, y, y)
+        return Step(inputs, rows, y, y)
 
     def steps(
         self, items: Tensor, batch_size: int, share: Share = WHOLE, copies: int = 1, shapes: Shapes | None = None
@@ -207,21 +215,32 @@ class GraphLoader(Loader):
         # A process whose part of the last batch is empty computes a graph whose loss does not count.
         parts = [whole[process::num_processes] if len(whole) > process else whole[:1] for whole in wholes]
         all_inputs = self._inputs(parts, batch_size // num_processes, shapes or [None] * len(parts))
-        for inputs, part, whole in zip(all_inputs, parts, wholes, strict=True):
+        for (inputs, rows), part, whole in zip(all_inputs, parts, wholes, strict=True):
             part_y = y[part]
             if len(whole) <= process:
                 part_y = torch.full_like(part_y, -1 if not part_y.is_floating_point() else float("nan"))
-            yield Step(inputs, None, part_y, part_y if num_processes == 1 else y[whole])
+            yield Step(inputs, rows, part_y, part_y if num_processes == 1 else y[whole])
 
-    def _inputs(self, shares: list[Tensor], batch_size: int, shapes: Sequence[int | None]) -> Iterator[Any]:
-        """What the model takes for the graphs of each share."""
+    def _inputs(self, shares: list[Tensor], batch_size: int, shapes: Shapes) -> Iterator[tuple[Any, Tensor | None]]:
+        """What the model takes for the graphs of each share, and which of its outputs are theirs; None for all."""
+        if self.buckets is not None:
+            return (self._of_buckets(self.buckets, *each) for each in zip(shares, shapes, strict=True))
         if self.blocks is not None:
-            return (self._gathered(*each) for each in zip(shares, shapes, strict=True))
+            return ((self._gathered(*each), None) for each in zip(shares, shapes, strict=True))
         order = torch.cat(shares) if shares else torch.zeros(0, dtype=torch.long)
         batches = self.graphs.batches(batch_size, order)
-        return (prepared(self.model, batch, validate=False) for batch in batches)
+        return ((prepared(self.model, batch, validate=False), None) for batch in batches)
 
-    def _gathered(self, graphs: Tensor, shape: int | None) -> Any:
+    def _of_buckets(self, buckets: Buckets, graphs: Tensor, shape: Shape) -> tuple[Any, Tensor | None]:
+        if isinstance(shape, tuple):
+            return buckets.gather(graphs, shape), None
+        order = buckets.order(graphs.cpu())
+        counts = buckets.counts(graphs.cpu()[order])
+        assert counts is not None
+        order = order.to(graphs.device)
+        return buckets.gather(graphs[order], counts), order.argsort()
+
+    def _gathered(self, graphs: Tensor, shape: Any) -> Any:
         if shape is None:
             return self.blocks.gather(graphs, same_shape=self.same_shape)
         return self.blocks.gather_as(graphs, shape)
@@ -250,6 +269,15 @@ def _blocks(model: nn.Module, graphs: PackedGraphs) -> Any:
     is_worth_it = not on_cpu or getattr(model, "blocks_on_cpu", True)
     blocks = prepare_all(graphs, validate=True) if prepare_all is not None and is_worth_it else None
     return blocks if blocks is None or on_cpu else blocks.widened(ALIGNED_TO)
+
+
+def _buckets(model: nn.Module, graphs: PackedGraphs) -> Buckets | None:
+    """Graphs of which some are too large for blocks of one width, on a GPU; on a CPU sparse batches cost less."""
+    prepare_buckets = getattr(model, "prepare_buckets", None)
+    if prepare_buckets is None or graphs.device.type == "cpu":
+        return None
+    found: Buckets | None = prepare_buckets(graphs, block_bytes(graphs.device))
+    return found
 
 
 def _with_precomputed(model: nn.Module, graphs: PackedGraphs) -> PackedGraphs:

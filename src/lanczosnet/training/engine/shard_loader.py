@@ -6,15 +6,16 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from lanczosnet.affinity.owners import places_in
 from lanczosnet.backends.host_memory import return_freed_blocks
 from lanczosnet.backends.processes import Processes
 from lanczosnet.batching.shard import Shard, shard_of
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
-from lanczosnet.training.engine.loaders import WHOLE, Loader, Shapes, Share, Step, prepared
+from lanczosnet.training.engine.loaders import WHOLE, Loader, Shape, Shapes, Share, Step, prepared
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
 
-SHARDED = ("LanczosNet",)  # networks that are computed so
+SHARDED = ("LanczosNet", "AdaLanczosNet")  # networks that are computed so
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class ShardLoader(Loader):
         _tell(part.shard)
         self.inputs = prepared(model, part, validate=True)
 
-    def step(self, items: Tensor, shape: int | None = None, copies: int = 1) -> Step:
+    def step(self, items: Tensor, shape: Shape = None, copies: int = 1) -> Step:
         return next(self.steps(items, len(items)))
 
     def steps(
@@ -57,10 +58,8 @@ class ShardLoader(Loader):
 
     def _rows(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """Which of the items are nodes of this process, and which of its nodes."""
-        if not len(self.nodes):
-            return items[:0], items[:0]
-        row = torch.searchsorted(self.nodes, items).clamp(max=len(self.nodes) - 1)
-        places = (self.nodes[row] == items).nonzero().squeeze(1)
+        row, is_here = places_in(self.nodes, items)
+        places = is_here.nonzero().squeeze(1)
         return places, row[places]
 
 
@@ -70,6 +69,7 @@ def check_shareable(model: nn.Module) -> None:
         raise TrainingError(
             f"{name} cannot be shared out over processes: take one of {', '.join(SHARDED)}, or use one process"
         )
+    model.check_shareable()  # type: ignore[operator]
 
 
 def _tell(shard: Shard) -> None:

@@ -28,6 +28,23 @@ def test_a_precision_says_how_float32_matrices_are_multiplied(name, products):
     assert fabric._precision.precision == name.replace("exact", "true")
 
 
+class Recorder:
+    """In place of a Fabric."""
+
+    def __init__(self, devices, **_):
+        self.devices = devices
+
+    def launch(self): ...
+
+
+def test_workers_take_several_gpus_in_turn_and_one_cpu(monkeypatch):
+    monkeypatch.setattr("lightning.fabric.Fabric", Recorder)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [fabric_for("cuda", gpu=number).devices for number in (None, 0, 1, 2)] == [1, [0], [1], [0]]
+    assert fabric_for("cpu", gpu=3).devices == 1
+
+
 def test_products_are_for_a_while_what_they_are_to_be():
     fabric = fabric_for("cpu")
     assert torch.get_float32_matmul_precision() == "highest"
