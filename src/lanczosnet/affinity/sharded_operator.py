@@ -128,7 +128,7 @@ class ShardedOperator(Operator):
         elsewhere = self.pattern.halo.begin(signal)
         found = self._inside.product(signal)
         arrived = elsewhere()
-        return found + csr_product(self._outside, arrived) if len(self.pattern.column) else found
+        return found.add_(csr_product(self._outside, arrived)) if len(self.pattern.column) else found
 
 
 class _ShardedProduct(torch.autograd.Function):
@@ -137,16 +137,16 @@ class _ShardedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, signal: Tensor, operator: ShardedOperator) -> Tensor:
         ctx.operator = operator
-        ctx.save_for_backward(values, signal)
+        ctx.save_for_backward(*((values, signal) if ctx.needs_input_grad[0] else ()))
         return operator._multiply(signal)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        _, signal = ctx.saved_tensors
         operator: ShardedOperator = ctx.operator
         grad_values = grad_signal = None
         if ctx.needs_input_grad[0]:
+            _, signal = ctx.saved_tensors
             pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))
             grad_values = operator.sampled_product(*pair)
         if ctx.needs_input_grad[1]:

@@ -219,16 +219,17 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, signal: Tensor, operator: SparseOperator) -> Tensor:
         ctx.operator = operator
-        ctx.save_for_backward(values, signal)
+        # Signals are most of what a network stores for its gradient, and only that of the values needs them.
+        ctx.save_for_backward(*((values, signal) if ctx.needs_input_grad[0] else ()))
         return operator._multiply(signal)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        _, signal = ctx.saved_tensors
         operator: SparseOperator = ctx.operator
         grad_values = grad_signal = None
         if ctx.needs_input_grad[0]:
+            _, signal = ctx.saved_tensors
             pair = (grad, signal) if grad.dim() == 2 else (grad.unsqueeze(1), signal.unsqueeze(1))
             grad_values = operator.sampled_product(*pair)
         if ctx.needs_input_grad[1]:

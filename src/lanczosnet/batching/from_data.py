@@ -11,8 +11,10 @@ from torch_geometric.data import Data
 from lanczosnet.affinity import Padding, SparseOperator, adjacency, connected_components, padding_of
 from lanczosnet.backends.registry import static_shapes
 from lanczosnet.backends.segments import segment_sum
+from lanczosnet.batching.chunks import row_ranges
 from lanczosnet.batching.edge_features import edge_features
 from lanczosnet.batching.graph_spectrum import EdgeTypeOperators
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.shard import ShardData
 from lanczosnet.batching.sparse import SparseBatch, operators_by_type
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
@@ -20,6 +22,7 @@ from lanczosnet.krylov import RitzPairs
 
 # Components of at most this many nodes are multiplied as dense blocks.
 DENSE_UP_TO = 64
+CHECKED_AT_ONCE = 2**24  # features
 AGAIN = "apply AddRitzPairs again after changing a graph"
 PAIR_TOLERANCE = 1e-3  # above rounding; one edge more in a very large graph may change its pairs by less
 
@@ -126,18 +129,27 @@ def _shard_inputs(data: ShardData, network: Any, validate: bool) -> SparseBatch:
     )
 
 
-def node_input(data: Any, check_types: Callable[[Tensor], None] | None) -> Tensor:
+def node_input(data: Any, check_types: Callable[[Any], None] | None) -> Any:
     """The node features or types, checked where `check_types` says what is known."""
-    x = data.x
+    x: Any = data.x
     if x is None:
         raise ValueError("the data has no x: give every node features (floating) or a type (integer)")
     if check_types is None:
         return x
-    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
-        node = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
+    if x.is_floating_point():
+        _check_finite(x.rows if isinstance(x, HostFeatures) else x)
     check_types(x)
     return x
+
+
+def _check_finite(x: Tensor) -> None:
+    """In chunks: a mask of all features would take a quarter of their memory."""
+    for rows in row_ranges(len(x), CHECKED_AT_ONCE // max(1, x[:1].numel())):
+        is_finite = torch.isfinite(x[rows])
+        if not bool(is_finite.all()):
+            place = (~is_finite).nonzero()[0].tolist()
+            node = [place[0] + rows.start, *place[1:]]
+            raise ValueError(f"node features must be finite, but x{node} is {x[tuple(node)].item()}: impute or drop it")
 
 
 def graph_of_node(data: Any) -> tuple[Tensor | None, int]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lanczosnet.affinity import DenseOperator, Operator
 from lanczosnet.affinity.operator import full_precision_product
+from lanczosnet.batching.chunks import by_channels, num_channel_parts
 from lanczosnet.batching.terms import Terms
 from lanczosnet.filters import DenseBasis, SpectralBasis, power_filter, power_sum
 from lanczosnet.krylov.symmetric_eigen import symmetric_eigen
@@ -120,6 +121,18 @@ class GraphSpectrum:
 
     def convolve(self, terms: Terms, chosen: nn.Module | None) -> Tensor:
         """Eq. 7, folded: no term has more channels than the input and the output need."""
+        count = num_channel_parts(terms.x, self._num_rows, terms.out_channels)
+        if count == 1:
+            return self._convolved(terms, chosen)
+        return by_channels(lambda part: self._convolved(terms.of_outputs(part), chosen), terms.out_channels, count)
+
+    @property
+    def _num_rows(self) -> int:
+        """Those of S, or what each of several processes has on average: all divide their work alike."""
+        processes = self.operator.processes
+        return self.operator.num_all_nodes // (1 if processes is None else processes.size)
+
+    def _convolved(self, terms: Terms, chosen: nn.Module | None) -> Tensor:
         parts = [] if not terms.short_scales else [self.propagate(terms)]
         if chosen is not None:
             parts += [part.convolve(terms, chosen) for part in self.parts]

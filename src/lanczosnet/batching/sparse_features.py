@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lanczosnet.affinity.csr_product import constant_product, csr_matrix
 from lanczosnet.backends.conditions import mostly_zero
+from lanczosnet.batching.host_features import HostFeatures
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,9 @@ class SparseFeatures:
         return SparseFeatures(self.entries * factor, self.node, self.column, self.shape, self.by_column)
 
 
-def sparse_where_it_pays(features: Tensor) -> "Tensor | SparseFeatures":
+def sparse_where_it_pays(features: Tensor | HostFeatures) -> "Tensor | SparseFeatures | HostFeatures":
     """The features as they are, or without their zeros where products with them are then faster."""
-    if not mostly_zero(features):
+    if isinstance(features, HostFeatures) or not mostly_zero(features):
         return features
     node, column = features.nonzero(as_tuple=True)
     order = torch.argsort(column, stable=True)

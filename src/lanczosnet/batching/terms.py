@@ -63,6 +63,15 @@ class Terms:
         """X W, which all scales share."""
         return self.x @ self.tied_weight[0]
 
+    @property
+    def out_channels(self) -> int:
+        return self.weight.shape[-1]
+
+    def of_outputs(self, channels: slice) -> Self:
+        """The terms of some output channels."""
+        bias = None if self.bias is None else self.bias[channels]
+        return replace(self, weight=self.weight[..., channels], bias=bias)
+
     def untied(self) -> Self:
         """The same with a matrix for every scale."""
         return replace(self, weight=self.by_term, tied=False)

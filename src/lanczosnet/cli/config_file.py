@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lanczosnet.schemas.run_config import RunConfig
 
 # What a file does not hold: how this one command runs.
-OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json"}
+OF_THE_COMMAND = {"ctx", "config", "save_config", "resume", "overwrite", "any_order", "as_json", "dry_run", "anyway"}
 OF_THE_COMMAND |= {"limits"}  # which a file must not raise
 OF_THE_COMMAND |= {field.name for field in fields(MoleculeOptions)}  # they are written into the table `data`
 TABLES = {"settings": "settings", "data_settings": "data"}  # parameters, and their tables in the file

@@ -53,6 +53,7 @@ OPTION_OF = {
     "resume=True": "--resume",
     "features=none": "--features none",
     "leave node_order out": "leave --node-order out",
+    "host_features": "--host-features",
     "seeds=10": "--seeds 10",
     "name it with split_column": "name it with --data-set split_column=NAME",
     "overwrite=True": "--overwrite",
@@ -118,12 +119,14 @@ def check_device(device: str) -> None:
         raise typer.BadParameter(f"{device!r} is none of {', '.join(DEVICES)}", param_hint="--device")
 
 
-def fabric_for(device: str, precision: str = "32-true", *, deterministic: bool = True) -> "Fabric":
+def fabric_for(
+    device: str, precision: str = "32-true", *, deterministic: bool = True, host_features: bool | None = None
+) -> "Fabric":
     """The device of a name."""
     check_device(device)
     from lanczosnet.training.engine.devices import fabric_for as make
 
-    return make(device, precision, deterministic=deterministic)
+    return make(device, precision, deterministic=deterministic, host_features=host_features)
 
 
 def device_of(device: str) -> Any:

@@ -9,6 +9,7 @@ import typer
 
 from lanczosnet.cli.config_file import Config, SaveConfig, merged
 from lanczosnet.cli.config_file import save_config as write_config
+from lanczosnet.cli.memory import MemoryOptions
 from lanczosnet.cli.molecule_options import MoleculeOptions, unclear_columns
 from lanczosnet.cli.option_groups import with_option_groups
 from lanczosnet.cli.options import (
@@ -66,6 +67,7 @@ def train(
     precision: Annotated[
         str, typer.Option(help="32-true, 32-exact (no TF32 on a GPU), bf16-mixed, 16-mixed or 64-true.")
     ] = "32-true",
+    memory: MemoryOptions,
     non_deterministic: Annotated[
         bool, typer.Option("--non-deterministic", help="On a GPU: faster, but a seed no longer determines the result.")
     ] = False,
@@ -88,6 +90,8 @@ def train(
 
     torchrun --nproc-per-node 4 -m lanczosnet.cli train big/ shares the graph of a folder out over four processes.
 
+    lanczosnet train big/ --dry-run prints how much memory that will take.
+
     lanczosnet train chameleon-filtered --mask all
 
     lanczosnet train molecules.csv --folds 5
@@ -106,7 +110,7 @@ def train(
         source=source,
         model=model,
         recipe=recipe,
-        settings=merged(ctx, "settings", read_settings(settings)),
+        settings=merged(ctx, "settings", read_settings(settings)) | memory.settings(),
         data_options=merged(ctx, "data", molecules.as_data_options() | read_data_settings(data_settings)),
         seed=seed,
         features=features,
@@ -125,15 +129,18 @@ def train(
     if save_config:
         write_config(ctx, save_config, spec.settings, spec.data_options)
     specs = splits.specs(job, seeds)
+    memory.check_number(len(specs))
     for note in job.notes:
         typer.echo(in_options(note), err=True)
     with resumable(without=("--resume", "--overwrite"), extra=("--resume",)):
         if len(specs) > 1:
             options |= {"device": device, "precision": precision, "deterministic": deterministic, "data_dir": data_dir}
+            options |= {"host_features": memory.host_features}
             train_several(specs, job, folder, as_json, **options)
         else:
-            fabric = fabric_for(device, precision, deterministic=deterministic)
+            fabric = fabric_for(device, precision, deterministic=deterministic, host_features=memory.host_features)
             is_shared = shows_shares(fabric, job.data)
+            memory.check(job, fabric)
             result = _trained(job, folder, fabric, quiet=as_json, tensorboard=tensorboard, **options)
             if fabric.is_global_zero:
                 _show(seed, folder, result, as_json)

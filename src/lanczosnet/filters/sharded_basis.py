@@ -54,13 +54,21 @@ class ShardedBasis(SpectralBasis):
     def lift(self, coefficients: Tensor) -> Tensor:
         num_shared = sum(self._widths)
         shared = coefficients[:num_shared].split(self._widths)
-        signal = coefficients.new_zeros(self._num_nodes, coefficients.shape[1])
+        signal: Tensor | None = None
         for vectors, nodes, part in zip(self._vectors, self._nodes, shared, strict=True):
             found = full_precision_product(vectors, part)
-            signal = signal + found if nodes is None else signal.index_add(0, nodes, found)
+            if nodes is None:
+                signal = found if signal is None else signal + found
+            else:
+                signal = self._nothing(coefficients) if signal is None else signal
+                signal = signal.index_add(0, nodes, found)
+        signal = self._nothing(coefficients) if signal is None else signal
         if self._rest is None:
             return signal
         return signal.index_add(0, self._rest_nodes, self._rest.lift(coefficients[num_shared:]))
+
+    def _nothing(self, coefficients: Tensor) -> Tensor:
+        return coefficients.new_zeros(self._num_nodes, coefficients.shape[1])
 
 
 def _nodes_of(is_inside: Tensor) -> Tensor | None:

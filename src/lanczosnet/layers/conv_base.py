@@ -19,6 +19,12 @@ class WeightOptions(TypedDict, total=False):
     gain: float
 
 
+def in_autocast_type(y: Tensor) -> Tensor:
+    """S keeps all bits; what follows the convolution, and is stored for its gradient, need not."""
+    kind = y.device.type
+    return y.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else y
+
+
 class MultiScaleConv(nn.Module):
     """One weight matrix per short scale, long scale and edge type; the scales share one where they are tied."""
 
@@ -70,7 +76,7 @@ class MultiScaleConv(nn.Module):
         """Eq. 7 for `[..., node, in_channels]` and what a layer needs of a graph, a `GraphSpectrum` or the like."""
         if x.shape[-1] != self.in_channels:
             raise ValueError(f"this layer takes {self.in_channels} channels, but got {x.shape[-1]}")
-        return spectrum.convolve(self._terms(x), self.filter)
+        return in_autocast_type(spectrum.convolve(self._terms(x), self.filter))
 
     def _terms(self, x: Tensor) -> Terms:
         return Terms(x, self.weight, self.bias, self.short_scales, self.num_long_scales, self.tied_scales)

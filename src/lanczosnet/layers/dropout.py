@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.sparse_features import SparseFeatures
 
 
@@ -33,10 +34,12 @@ class FeatureDropout(nn.Module):
         self.nodes = NodeDropout(node_dropout)
         self.features = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor | SparseFeatures) -> Tensor | SparseFeatures:
+    def forward(self, x: Tensor | SparseFeatures | HostFeatures) -> Tensor | SparseFeatures | HostFeatures:
         if isinstance(x, Tensor):
             return self.features(self.nodes(x))
         if not self.training or self.nodes.p == self.features.p == 0.0:
             return x
+        if isinstance(x, HostFeatures):
+            return x.dropped(self.nodes(torch.ones(len(x), 1, dtype=x.dtype, device=x.device)), self.features.p)
         kept_nodes = self.nodes(x.entries.new_ones(len(x), 1)).squeeze(1)
         return x.scaled(self.features(torch.ones_like(x.entries)) * kept_nodes[x.node])

@@ -4,6 +4,8 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lanczosnet.batching.chunks import by_rows
+
 Normalization = Literal["layer"] | None
 
 
@@ -33,6 +35,9 @@ class NormActDropout(nn.Module):
 
     def forward(self, convolved: Tensor, x: Tensor) -> Tensor:
         """`[..., node, channel]` both."""
+        return by_rows(self._followed, convolved, x)
+
+    def _followed(self, convolved: Tensor, x: Tensor) -> Tensor:
         y = convolved + x if self.residual and x.shape == convolved.shape else convolved
         return self.dropout(self.normalization(y).relu())
 

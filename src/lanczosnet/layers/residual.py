@@ -1,11 +1,15 @@
 """Residual networks around any graph convolution: a linear map, blocks x + FFN(conv(norm x)), norm, a linear map."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
 
+from lanczosnet.batching.chunks import by_rows
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.sparse_features import SparseFeatures
+from lanczosnet.layers.checkpointed import stage
 
 Block = Literal["residual", "plain"]
 Convolution = Callable[[Tensor], Tensor]
@@ -18,10 +22,13 @@ def is_residual(block: Block) -> bool:
 
 
 class InputLinear(nn.Linear):
-    """A linear map of features that may be `SparseFeatures`."""
+    """A linear map of features that may be `SparseFeatures` or `HostFeatures`."""
 
-    def forward(self, x: Tensor | SparseFeatures) -> Tensor:
-        return super().forward(x) if isinstance(x, Tensor) else x @ self.weight.T + self.bias
+    def forward(self, x: Tensor | SparseFeatures | HostFeatures) -> Tensor:
+        if isinstance(x, Tensor):
+            return super().forward(x)
+        product = x @ self.weight.T
+        return product + self.bias.to(product.dtype)
 
 
 class ResidualBlock(nn.Module):
@@ -43,7 +50,10 @@ class ResidualBlock(nn.Module):
 
     def forward(self, x: Tensor, convolution: Convolution) -> Tensor:
         """`[..., node, channel]` both ways."""
-        y = self.activation(convolution(self.normalization(x)))
+        return by_rows(self._added, x, convolution(self.normalization(x)))
+
+    def _added(self, x: Tensor, convolved: Tensor) -> Tensor:
+        y = self.activation(convolved)
         return x + (y if self.feedforward is None else self.feedforward(y))
 
 
@@ -56,6 +66,7 @@ class ResidualStack(nn.Module):
         out_channels: of the output; None where a readout follows, which takes the hidden channels.
         num_layers: blocks.
         feedforward, dropout: as in `ResidualBlock`; dropout acts after the input map, too.
+        checkpoint_activations: store only what goes into each block, and compute the rest again for the gradient.
     """
 
     def __init__(
@@ -67,8 +78,10 @@ class ResidualStack(nn.Module):
         *,
         feedforward: bool = True,
         dropout: float = 0.0,
+        checkpoint_activations: bool = False,
     ) -> None:
         super().__init__()
+        self.checkpoint_activations = checkpoint_activations
         self.input = InputLinear(in_channels, hidden_channels)
         self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
         blocks = (ResidualBlock(hidden_channels, feedforward, dropout) for _ in range(num_layers))
@@ -81,9 +94,14 @@ class ResidualStack(nn.Module):
             if isinstance(module, nn.Linear | nn.LayerNorm):
                 module.reset_parameters()
 
-    def forward(self, x: Tensor | SparseFeatures, convolutions: Sequence[Convolution]) -> Tensor:
+    def forward(self, x: Tensor | SparseFeatures | HostFeatures, convolutions: Sequence[Convolution]) -> Tensor:
         """`[..., node, in_channels]` and a convolution for every block -> `[..., node, out_channels]`."""
-        state = self.activation(self.input(x))
+        run = partial(stage, checkpointed=self.checkpoint_activations)
+        state = run(self.activation, self.input(x))
         for block, convolution in zip(self.blocks, convolutions, strict=True):
-            state = block(state, convolution)
-        return self.output(self.normalization(state))
+            state = run(block, state, convolution)
+        return run(self._end, state)
+
+    def _end(self, state: Tensor) -> Tensor:
+        found: Tensor = self.output(self.normalization(state))
+        return found

@@ -19,6 +19,7 @@ from lanczosnet.graphs import PackedGraphs
 from lanczosnet.krylov.ritz import checked_search_steps
 from lanczosnet.layers import NodeEncoder
 from lanczosnet.layers import readout as make_readout
+from lanczosnet.layers.checkpointed import stage
 from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.edge_gates import EdgeGates
 from lanczosnet.layers.encoder import NodeInput
@@ -52,6 +53,7 @@ class LanczosOptions(TypedDict, total=False):
     initial_gain: float
     tied_scales: bool
     bias: bool
+    checkpoint_activations: bool
 
 
 class LanczosNetwork(GraphNetwork):
@@ -91,6 +93,8 @@ class LanczosNetwork(GraphNetwork):
             shallow network learns from few labels.
         tied_scales: one weight matrix for all scales of a convolution, as in `LanczosConv`.
         bias: add a bias in every convolution; Algorithm 2 has none.
+        checkpoint_activations: store only what goes into each layer, and compute the rest again for the gradient. The
+            results are the same, to the bit; a step takes less memory and more time.
     """
 
     def __init__(
@@ -125,13 +129,14 @@ class LanczosNetwork(GraphNetwork):
         initial_gain: float = 1.0,
         tied_scales: bool = False,
         bias: bool = True,
+        checkpoint_activations: bool = False,
     ) -> None:
         super().__init__()
         self.short_scales, self.long_scales = tuple(short_scales), tuple(long_scales)
-        self.num_steps, self.num_edge_types = num_steps, num_edge_types
+        self.num_steps, self.num_edge_types, self.edge_channels = num_steps, num_edge_types, edge_channels
         self.search_steps = checked_search_steps(search_steps, num_steps)
         self.encoder = NodeEncoder(in_channels, node_input, embedding_channels)
-        self.is_complex, self.edge_channels = is_complex, edge_channels
+        self.is_complex, self.checkpoint_activations = is_complex, checkpoint_activations
         self.edge_gates = EdgeGates(edge_channels, num_gates) if edge_channels else None
         num_typed = num_edge_types + (num_gates if edge_channels else 0)
         weights = {"num_edge_types": num_typed, "gain": initial_gain, "tied_scales": tied_scales, "bias": bias}
@@ -147,7 +152,8 @@ class LanczosNetwork(GraphNetwork):
         if is_residual(block):
             _refuse_options_of_plain_blocks(normalization, residual)
             sizes = (first, hidden_channels, out_channels if readout is None else None, num_layers)
-            self.residual_stack = ResidualStack(*sizes, feedforward=feedforward, dropout=dropout)
+            of_blocks = {"feedforward": feedforward, "checkpoint_activations": checkpoint_activations}
+            self.residual_stack = ResidualStack(*sizes, **of_blocks, dropout=dropout)
         else:
             self.between = norm_act_dropouts(plain, readout is not None, normalization, residual, dropout)
         self.input_dropout = FeatureDropout(node_dropout, input_dropout)
@@ -178,7 +184,7 @@ class LanczosNetwork(GraphNetwork):
 
     @property
     def multiplies_first(self) -> bool:
-        """Whether features meet nothing but weights at first: then they may be `SparseFeatures`."""
+        """Whether features meet nothing but weights at first: then they may be `SparseFeatures` or `HostFeatures`."""
         return self.residual_stack is not None or bool(self.convolutions[0].multiplies_first)
 
     @abstractmethod
@@ -223,9 +229,14 @@ class LanczosNetwork(GraphNetwork):
     def _plain_stack(self, x: Tensor, convolutions: Sequence[Convolution]) -> Tensor:
         """Convolution after convolution, with normalization, activation and dropout in between."""
         for place, convolution in enumerate(convolutions):
-            y = convolution(x)
-            x = self.between[place](y, x) if place < len(self.between) else y
+            after = self.between[place] if place < len(self.between) else None
+            x = stage(_layer, x, convolution, after, checkpointed=self.checkpoint_activations)
         return x
+
+
+def _layer(x: Tensor, convolution: Convolution, after: nn.Module | None) -> Tensor:
+    y = convolution(x)
+    return y if after is None else after(y, x)
 
 
 def _on_both_parts(convolution: Convolution, x: Tensor) -> Tensor:

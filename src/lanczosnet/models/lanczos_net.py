@@ -125,6 +125,10 @@ class LanczosNet(LanczosNetwork):
         return self.needs_pairs and not isinstance(self.convolutions[0].filter, PowerFilter)
 
     @property
+    def takes_host_features(self) -> bool:
+        return self.multiplies_first and self.encoder.node_input == "features"
+
+    @property
     def transform(self) -> AddRitzPairs | None:
         """What may be computed once for every graph of a data set."""
         if not self.needs_pairs:

@@ -46,6 +46,8 @@ class RunConfig(Record, frozen=True, kw_only=True):
     node_order: Name | None = None
     device: Name | None = None
     precision: Name | None = None
+    checkpoint_activations: bool | None = None
+    host_features: bool | None = None
     non_deterministic: bool | None = None
     partition: Name | None = None
     checkpoint_seconds: Annotated[float, Meta(ge=0)] | None = None

@@ -94,8 +94,11 @@ class Architecture:
         return asdict(self)
 
     def identity(self) -> dict[str, Any]:
-        """What tells runs apart. Those of earlier versions, which may go on, do not name the published form."""
-        options = {key: value for key, value in self.options.items() if (key, value) != ("block", "plain")}
+        """What tells runs apart. Those of earlier versions, which may go on, do not name the published form; what only
+        changes memory and time tells none apart."""
+        options = {key: value for key, value in self.options.items() if key != "checkpoint_activations"}
+        if options.get("block") == "plain":
+            del options["block"]
         return {"name": self.name, "options": options}
 
 

@@ -205,7 +205,7 @@ def _loader(model: nn.Module, data: Data | PackedGraphs, fabric: "Fabric", recip
     """Many processes share one stored graph out; of other data each has all."""
     if fabric.world_size > 1 and isinstance(data, StoredGraph):
         return ShardLoader(model, data, fabric.device, processes_here())
-    return loader_for(model, data, fabric.device, recipe.views)
+    return loader_for(model, data, fabric.device, recipe.views, getattr(fabric, "host_features", None))
 
 
 def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:

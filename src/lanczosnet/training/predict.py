@@ -20,6 +20,7 @@ from lanczosnet.graphs.formats.columns import LARGEST_FEATURE
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.schemas.model_config import DataRecord, FeaturesData, SmilesData
+from lanczosnet.training.engine.host_features import with_features_placed
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
@@ -187,7 +188,8 @@ def _output(network: nn.Module, data: Any) -> Tensor:
     network.eval()
     weight = next(network.parameters())
     with deterministic_algorithms(weight.device), default_type_of(network):
-        inputs = copy(in_precision_of(network, data)).to(weight.device)
+        placed = with_features_placed(network, data, weight.device)
+        inputs = copy(in_precision_of(network, placed)).to(weight.device)
         return at_least_single(network(prepared(network, inputs, validate=True))).cpu()
 
 

@@ -47,6 +47,7 @@ def run_specs(
     device: str = "auto",
     precision: str = "32-true",
     deterministic: bool = True,
+    host_features: bool | None = None,
     resume: bool = False,
     overwrite: bool = False,
     checkpoint_seconds: float = 10.0,
@@ -67,7 +68,7 @@ def run_specs(
     first = next(iter(specs.values()))
     data = load(first.source, data_dir=data_dir, **first.data_options) if data is None else data
     job = job_of(first, data)  # mistakes are noticed once, and here
-    fabric = partial(fabric_for, device, precision, deterministic=deterministic)
+    fabric = partial(fabric_for, device, precision, deterministic=deterministic, host_features=host_features)
     runs = {folder / name: spec for name, spec in specs.items()}
     with only_writer(folder):
         if overwrite and not resume:

@@ -19,6 +19,7 @@ from lanczosnet.batching.shard import shard_of
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
+from lanczosnet.training.engine.host_features import with_features_placed
 from lanczosnet.training.engine.loaders import prepared
 from lanczosnet.training.engine.precision import at_least_single, default_type_of, in_precision_of
 from lanczosnet.training.engine.shard_loader import check_shareable
@@ -84,6 +85,8 @@ def _outputs(trained: TrainedModel, data: StoredGraph, processes: Processes) -> 
         graph = shard_of(data, processes, weight.dtype, weight.device)
         nodes = graph.shard.nodes
     graph.x = _features(trained, data, graph.x)
+    if processes.size == 1:
+        graph = with_features_placed(network, graph, weight.device)
     with deterministic_algorithms(weight.device), default_type_of(network):
         return nodes, at_least_single(network(prepared(network, graph.to(weight.device), validate=True))).cpu()
 

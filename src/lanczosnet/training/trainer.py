@@ -48,7 +48,7 @@ class Trainer:
         self.evaluation_batch_size = evaluation_batch_size(recipe.batch_size, fabric.device)
         val = loader.reordered(split.val, self.evaluation_batch_size)  # no metric depends on their order
         self.val, self.val_shapes = val.to(fabric.device), loader.shapes(val, self.evaluation_batch_size)
-        self.may_capture = can_capture(loader, fabric)
+        self.may_capture = can_capture(loader, fabric, model)
         self.module = fabric.setup_module(OpaqueInputs(model))
         optimizer = _optimizer(model, recipe, fabric.device, capturable=self.may_capture)
         average = WeightAverage(model, recipe.averaging) if recipe.averaging else None

@@ -391,3 +391,14 @@ def test_a_metric_that_is_not_defined_is_an_error_that_says_what_to_do():
     model = architecture_for(data, task, "gcn", {}).build()
     with pytest.raises(TrainingError, match="roc_auc is not defined on the validation items"):
         fit(model, data, one_class, task, chosen, fabric=fabric_for("cpu"))
+
+
+def test_checkpointed_activations_change_no_metric_and_do_not_tell_runs_apart() -> None:
+    data, parts = communities(), halves(communities())
+    task, chosen = task_of(data, parts.train), recipe("modern", "node", {"epochs": 3})
+    options = [SMALL, SMALL | {"checkpoint_activations": True}]
+    architectures = [architecture_for(data, task, "lanczosnet", each | {"dropout": 0.5}) for each in options]
+    plain, checkpointed = (fit(each.build(0), data, parts, task, chosen) for each in architectures)
+    assert plain == checkpointed
+    assert architectures[0].identity() == architectures[1].identity()
+    assert architectures[1].build(0).residual_stack.checkpoint_activations

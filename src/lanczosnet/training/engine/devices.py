@@ -11,6 +11,7 @@ import torch
 
 from lanczosnet._extras import require
 from lanczosnet.backends.determinism import deterministic_algorithms
+from lanczosnet.backends.host_memory import free_host_memory
 from lanczosnet.batching.padded import MOST_BYTES
 from lanczosnet.training.engine import DEVICES, PRECISIONS
 from lanczosnet.training.errors import TrainingError
@@ -26,6 +27,7 @@ def fabric_for(
     precision: str = "32-true",
     *,
     deterministic: bool = True,
+    host_features: bool | None = None,
     any_order: bool | None = None,
     gpu: int | None = None,
 ) -> "Fabric":
@@ -35,6 +37,8 @@ def fabric_for(
     keeps all bits; on a CPU "16-mixed" is "bf16-mixed". Preparation and Lanczos keep them in either case.
 
     With `deterministic`, a seed determines every bit of the result on a GPU. `any_order` is its old name, inverted.
+    With `host_features`, those of one graph stay on the host and travel chunk by chunk in every step; by default where
+    they would take more than half of a GPU's free memory.
     Of several GPUs, `gpu` is the number of the one to take, counted round; a CPU leaves it out.
     """
     if any_order is not None:
@@ -57,6 +61,7 @@ def fabric_for(
         fabric.launch()
     fabric.matmul_precision = "high" if precision == "32-true" else "highest"  # type: ignore[attr-defined]
     fabric.deterministic = deterministic  # type: ignore[attr-defined]
+    fabric.host_features = host_features  # type: ignore[attr-defined]
     fabric.is_exact = precision == "32-exact"  # type: ignore[attr-defined]
     return fabric
 
@@ -105,6 +110,13 @@ def hardware(device: torch.device) -> str:
     if device.type == "cuda":
         return torch.cuda.get_device_name()
     return f"{device.type} ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()})"
+
+
+def free_memory_of(device: torch.device) -> int | None:
+    """Bytes that nothing uses, of a GPU or of the host; None where nothing says so."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return free_host_memory() if device.type == "cpu" else None
 
 
 def default_device() -> tuple[str, str]:

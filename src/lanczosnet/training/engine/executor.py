@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lanczosnet.training.engine.cuda_graph import CapturedGraph, PrivateGenerator, restored, synchronizes
 from lanczosnet.training.schedule import StepHyperparameters
@@ -29,10 +29,12 @@ class Executor(Protocol):
         """Queue kernels where this run's are queued."""
 
 
-def can_capture(loader: "Loader", fabric: "Fabric") -> bool:
-    """Whether steps on this data may be captured here."""
+def can_capture(loader: "Loader", fabric: "Fabric", model: nn.Module) -> bool:
+    """Whether steps of this network on this data may be captured here."""
     is_scaled = fabric._precision.precision == "16-mixed"  # whose scale the host adapts after every step
-    return loader.is_fixed and fabric.device.type == "cuda" and fabric.world_size == 1 and not is_scaled
+    # For the second forward pass the host reads the state of the random numbers.
+    waits = is_scaled or getattr(model, "checkpoint_activations", False)
+    return loader.is_fixed and fabric.device.type == "cuda" and fabric.world_size == 1 and not waits
 
 
 def executor_for(trainer: "Trainer") -> Executor:

@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
 from lanczosnet.batching.buckets import Buckets, Counts
+from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.padded import pair_order, pair_width
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
 from lanczosnet.training.engine.devices import block_bytes, exact_matmul
+from lanczosnet.training.engine.host_features import with_features_placed
 from lanczosnet.training.engine.precision import default_type_of, in_precision_of
 from lanczosnet.training.errors import TrainingError
 from lanczosnet.training.tasks import targets_of
@@ -86,11 +88,20 @@ class Loader(ABC):
         """
 
 
-def loader_for(model: nn.Module, data: Data | PackedGraphs, device: torch.device, copies: int = 1) -> Loader:
+def loader_for(
+    model: nn.Module,
+    data: Data | PackedGraphs,
+    device: torch.device,
+    copies: int = 1,
+    host_features: bool | None = None,
+) -> Loader:
     """All data on the device, with whatever the model can compute before it is trained.
 
     `copies` of one graph side by side, in which noise differs, are one forward pass for as many views of its nodes.
+    With `host_features` those of one graph stay on the host; None leaves it to `with_features_placed`.
     """
+    if not isinstance(data, PackedGraphs):
+        data = with_features_placed(model, data, device, host_features)
     data = in_precision_of(model, data)
     with exact_matmul(), default_type_of(model):
         if isinstance(data, PackedGraphs):
@@ -104,7 +115,8 @@ class NodeLoader(Loader):
     def __init__(self, model: nn.Module, data: Data, device: torch.device, copies: int = 1) -> None:
         on_device = copy(data).to(device)  # PyG moves the object it is asked to move
         self.inputs = {1: prepared(model, on_device, validate=True)}
-        if copies > 1 and not isinstance(data, StoredGraph):  # which is too large for several at once
+        self.is_fixed = not isinstance(data.get("x"), HostFeatures)  # a copy to the device waits for the host
+        if copies > 1 and self.is_fixed and not isinstance(data, StoredGraph):  # which is too large for several at once
             side_by_side = Batch.from_data_list([on_device] * copies)
             self.inputs[copies] = prepared(model, side_by_side, validate=False)
         self.y = targets_of(on_device) if "y" in data else None

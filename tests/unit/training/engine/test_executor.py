@@ -190,7 +190,7 @@ def test_a_replayed_run_goes_on_from_a_checkpoint_of_either_way(functions, tmp_p
 @pytest.fixture
 def replays_everywhere(functions, monkeypatch) -> None:
     """Runs of `fit_concurrent` on a CPU go side by side, as on a GPU."""
-    monkeypatch.setattr("lanczosnet.training.trainer.can_capture", lambda loader, fabric: True)
+    monkeypatch.setattr("lanczosnet.training.trainer.can_capture", lambda loader, fabric, model: True)
     monkeypatch.setattr(loop, "side_by_side", lambda fabric: True)
 
 
