@@ -56,7 +56,7 @@ def sums_of_rows(begin: Tensor, end: Tensor, column: Tensor, values: Tensor | No
     return found
 
 
-def sums_of_blocks(begin: Tensor, end: Tensor, column: Tensor, values: None, table: Tensor) -> Tensor:
+def sums_of_blocks(begin: Tensor, end: Tensor, column: Tensor, no_values: Tensor | None, table: Tensor) -> Tensor:
     """The same for one channel and entries of one, faster: neighbouring rows share a program."""
     num_rows = len(begin)
     found = table.new_empty(num_rows, 1)
