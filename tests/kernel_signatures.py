@@ -22,7 +22,9 @@ PAIR = {"GRAPH": 4704, "A": 28, "B": 6, "C": 28, "STRIDE_A": 168, "STRIDE_B": 28
 PAIR |= {"GROWS_A": True, "GROWS_B": False, "GROWS_C": True, "GATHERS": True, "SIZE": 1024}
 PAIR_TYPES = {"graphs": "*i64", "width": "i32"}
 ROWS = {"ENTRIES": 8, "CHANNELS": 64}
-ROWS_TYPES = {"pointer": "*i32", "column": "*i32", "num_channels": "i32"}
+ROWS_TYPES = {"begin": "*i32", "end": "*i32", "column": "*i32", "num_channels": "i32"}
+BLOCKS = {"DOUBLE": False, "ROWS": 32, "ENTRIES": 32}
+BLOCKS_TYPES = {"begin": "*i64", "end": "*i64", "column": "*i32", "num_rows": "i32"}
 TYPES = {"table": "*i64", "found": "*i64"} | PAIR_TYPES  # of nodes
 # Of QM8's sizes: module, kernel, the type of its arguments that has no other, the others', constants, warps.
 KERNELS = {
@@ -59,10 +61,11 @@ KERNELS = {
         "csr_product",
         "_rows_times",
         FLOAT,
-        ROWS_TYPES | {"pointer": "*i64", "values": "*i32"},
+        ROWS_TYPES | {"begin": "*i64", "end": "*i64", "values": "*i32"},
         {"DOUBLE": False, "WEIGHTED": False, **ROWS},
         2,
     ),
+    "sparse product, one channel": ("csr_product", "_blocks_times", FLOAT, BLOCKS_TYPES, BLOCKS, 4),
     "learned S": ("learned_affinity", "_forward", FLOAT, {}, LEARNED, 4),
     "learned S, backwards": ("learned_affinity", "_backward", FLOAT, {}, LEARNED, 4),
     "differences": ("divided_differences", "_weighted", FLOAT, {}, DIFFERENCES, 4),

@@ -15,6 +15,7 @@ import lanczosnet.baselines.attention  # noqa: F401 registers the operation
 from graph_builders import generator
 from lanczosnet.affinity import DenseOperator, adjacency, normalized
 from lanczosnet.backends.registry import ROWS, reference
+from lanczosnet.backends.segments import long_rows
 from lanczosnet.baselines.edge_types import NodeMessages
 from lanczosnet.baselines.endpoint_messages import Slots
 from lanczosnet.baselines.gated_messages import GatedMessages
@@ -75,6 +76,7 @@ def rows_product(device: str, backend: str) -> Iterator[Case]:
             indices = matrix.crow_indices().to(pointer), matrix.col_indices().to(column)
             yield Case((*indices, matrix.values(), signal))
             yield Case((*indices, None, signal.squeeze(1)))
+            yield Case((*indices, None, signal.squeeze(1), long_rows(indices[0], longest=7)))
 
 
 def segment_sum(device: str, backend: str) -> Iterator[Case]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lanczosnet.backends import operation
-from lanczosnet.backends.segments import row_pointers
+from lanczosnet.backends.segments import LongRows, row_pointers
 
 HALVES = (torch.float16, torch.bfloat16)
 ENTRIES_AT_A_TIME = 2**21  # of a range of rows
@@ -26,15 +26,17 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
 
 
 @operation
-def rows_product(row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor) -> Tensor:
+def rows_product(
+    row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor, long_rows: LongRows | None = None
+) -> Tensor:
     """A matrix by rows times `[column]` or `[column, channel]`: every entry is one where there are no values.
 
-    Row pointers and columns may be of two types, which PyTorch's CSR tensors do not admit.
+    Row pointers and columns may be of two types, which PyTorch's CSR tensors do not admit. Kernels cut `long_rows` into
+    pieces.
     """
     if signal.dtype in HALVES:
-        return rows_product(row_pointer, column, values if values is None else values.float(), signal.float()).to(
-            signal.dtype
-        )
+        single = values if values is None else values.float()
+        return rows_product(row_pointer, column, single, signal.float(), long_rows).to(signal.dtype)
     found = signal.new_empty(len(row_pointer) - 1, *signal.shape[1:])
     ones = None
     for rows, entries, pointer in ranges_of_rows(row_pointer):

@@ -9,6 +9,7 @@ from torch import Tensor
 from lanczosnet.affinity.csr_product import rows_product
 from lanczosnet.affinity.operator import largest_magnitude
 from lanczosnet.affinity.sparse_operator import SparseOperator, is_watched
+from lanczosnet.backends.segments import LongRows, long_rows
 
 
 class PatternOperator(SparseOperator):
@@ -32,10 +33,12 @@ class PatternOperator(SparseOperator):
         right: Tensor | None = None,
         symmetric: bool = True,
         dtype: torch.dtype | None = None,
+        long_rows: LongRows | None = None,
     ) -> None:
         """Each of `left`, `right` and `shift` is `[node]`; ones, ones and zeros where absent."""
         self.row_pointer, self.column, self.diagonal_position = row_pointer, column, diagonal_position
         self.left, self.right, self.shift = left, right, shift
+        self.long_rows = long_rows
         self.symmetric = symmetric
         self.transposition = None
         numbers = [each for each in (left, right, shift) if each is not None]
@@ -44,8 +47,8 @@ class PatternOperator(SparseOperator):
     @classmethod
     def with_loops(cls, row_pointer: Tensor, column: Tensor, diagonal_position: Tensor, loops: Tensor) -> Self:
         """An adjacency with this diagonal."""
-        operator = cls(row_pointer, column, diagonal_position=diagonal_position, shift=-torch.ones_like(loops))
-        return operator.plus_diagonal(loops)
+        numbers: Any = {"diagonal_position": diagonal_position, "shift": -torch.ones_like(loops)}
+        return cls(row_pointer, column, long_rows=long_rows(row_pointer), **numbers).plus_diagonal(loops)
 
     @property
     def values(self) -> Tensor:  # type: ignore[override]
@@ -68,12 +71,14 @@ class PatternOperator(SparseOperator):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         like = self.new_zeros(0).to(*args, **kwargs)
+        row_pointer = self.row_pointer.to(like.device)
         return type(self)(
-            self.row_pointer.to(like.device),
+            row_pointer,
             self.column.to(like.device),
             diagonal_position=self.diagonal_position.to(like.device),
             symmetric=self.symmetric,
             dtype=like.dtype,
+            long_rows=long_rows(row_pointer),
             **self._numbers(lambda each: each.to(like)),
         )
 
@@ -109,6 +114,7 @@ class PatternOperator(SparseOperator):
             diagonal_position=diagonal_position,
             symmetric=self.symmetric,
             dtype=self.dtype,
+            long_rows=long_rows(row_pointer),
             **self._numbers(lambda each: each[node]),
         )
 
@@ -160,7 +166,7 @@ class PatternOperator(SparseOperator):
             return signal.clone()
         if is_watched(signal):
             return _Sums.apply(signal, self)
-        return rows_product(self.row_pointer, self.column, None, signal)
+        return rows_product(self.row_pointer, self.column, None, signal, self.long_rows)
 
     def _numbers(self, change: Callable[[Tensor], Tensor]) -> dict[str, Tensor | None]:
         """The scalings and the shift, changed; one scaling on both sides stays one."""
@@ -178,6 +184,7 @@ class PatternOperator(SparseOperator):
             right=right,
             symmetric=symmetric,
             dtype=self.dtype,
+            long_rows=self.long_rows,
         )
 
 
@@ -187,7 +194,7 @@ class _Sums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, signal: Tensor, operator: PatternOperator) -> Tensor:
         ctx.operator = operator
-        return rows_product(operator.row_pointer, operator.column, None, signal)
+        return rows_product(operator.row_pointer, operator.column, None, signal, operator.long_rows)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lanczosnet.backends.segments import LongRows
+
 
 @contextmanager
 def deterministic_algorithms(device: torch.device) -> Iterator[None]:
@@ -52,7 +54,9 @@ def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
     return rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), signal)
 
 
-def rows_product(row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor) -> Tensor:
+def rows_product(
+    row_pointer: Tensor, column: Tensor, values: Tensor | None, signal: Tensor, long_rows: LongRows | None = None
+) -> Tensor:
     """`affinity.csr_product.rows_product`, likewise."""
     table = signal if signal.dim() == 2 else signal.unsqueeze(-1)
     total = torch.promote_types(table.dtype, torch.float32)  # half precision is added up in single

@@ -1,9 +1,13 @@
 """Counting and adding up within segments: the rows of a sparse matrix, the nodes of a graph or component."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from lanczosnet.backends.registry import operation
+
+LONGEST_PIECE = 2**12  # entries of a row, which one program of a kernel adds up one after the other
 
 
 @operation
@@ -25,3 +29,34 @@ def index_within_segment(segment: Tensor, num_segments: int) -> tuple[Tensor, Te
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=segment.device) - first
     return place, size
+
+
+@dataclass(frozen=True, eq=False)
+class LongRows:
+    """Rows of very many entries, cut into pieces."""
+
+    is_long: Tensor  # `[row]`, of all rows
+    row: Tensor  # their numbers
+    begin: Tensor  # `[piece]`, among all entries
+    end: Tensor
+    offsets: Tensor  # of every long row among the pieces
+
+    def added_up(self, pieces: Tensor) -> Tensor:
+        """`[piece, channel]` -> `[long row, channel]`."""
+        total = torch.promote_types(pieces.dtype, torch.float32)
+        return torch.segment_reduce(pieces.to(total), "sum", offsets=self.offsets).to(pieces.dtype)
+
+
+def long_rows(row_pointer: Tensor, longest: int = LONGEST_PIECE) -> LongRows | None:
+    """Those of more entries than `longest`, if there are any. The host waits for the answer."""
+    length = row_pointer.diff()
+    is_long = length > longest
+    row = is_long.nonzero().view(-1)
+    if not len(row):
+        return None
+    count = (length[row].long() + longest - 1) // longest
+    offsets = row_pointers(count)
+    piece = torch.arange(int(offsets[-1]), device=row.device) - offsets[:-1].repeat_interleave(count)
+    begin = row_pointer[row].long().repeat_interleave(count) + longest * piece
+    end = torch.minimum(begin + longest, row_pointer[row + 1].long().repeat_interleave(count))
+    return LongRows(is_long, row, begin, end, offsets)

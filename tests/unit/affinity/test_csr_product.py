@@ -47,9 +47,9 @@ def compare_with_the_dense_product(device: str = "cpu", *, kernel: bool = True) 
         matrix, dense = csr_and_dense(rows, columns, dtype, index, device)
         table = torch.randn(columns, channels, generator=generator(2), dtype=dtype).to(device)
         if kernel:
-            from lanczosnet.backends.triton.csr_product import rows_times
+            from lanczosnet.backends.triton.csr_product import rows_product
 
-            found = rows_times(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
+            found = rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
         else:
             found = determinism.csr_product(matrix, table)
         torch.testing.assert_close(found, (dense.double() @ table.double()).to(dtype))

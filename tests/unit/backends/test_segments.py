@@ -7,7 +7,7 @@ from forced import forced
 from graph_builders import generator
 from lanczosnet.backends import determinism
 from lanczosnet.backends.determinism import sum_of_pieces
-from lanczosnet.backends.segments import segment_sum
+from lanczosnet.backends.segments import long_rows, row_pointers, segment_sum
 
 SEGMENT = torch.tensor([2, 0, 2, 2, 0, 4, 2])  # 1 and 3 have no node
 
@@ -56,3 +56,18 @@ def test_on_a_gpu_they_have_the_same_bits_every_time_where_that_is_asked_for(num
     assert all(torch.equal(found[0], other) for other in found)
     expected = segment_sum(per_node.double().cpu(), segment.cpu(), num_segments)
     torch.testing.assert_close(found[0].double().cpu(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_long_rows_are_cut_into_pieces() -> None:
+    count = torch.tensor([3, 0, 10, 4, 9])
+    pointer = row_pointers(count)
+    found = long_rows(pointer, longest=4)
+    assert found is not None
+    assert found.row.tolist() == [2, 4]
+    assert found.begin.tolist() == [3, 7, 11, 17, 21, 25]
+    assert found.end.tolist() == [7, 11, 13, 21, 25, 26]
+    numbers = torch.arange(26.0)
+    pieces = torch.stack([numbers[begin:end].sum() for begin, end in zip(found.begin, found.end, strict=True)])
+    sums = segment_sum(numbers, torch.repeat_interleave(count), 5)[[2, 4]]
+    torch.testing.assert_close(found.added_up(pieces.view(-1, 1)).view(-1), sums)
+    assert long_rows(pointer, longest=10) is None
