@@ -12,10 +12,11 @@ from torch import Tensor
 
 from lanczosnet.affinity.pattern_operator import PatternOperator
 from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
-from lanczosnet.backends.segments import row_pointers
+from lanczosnet.backends.segments import long_rows, row_pointers
 
 ENTRIES_AT_A_TIME = 2**21  # of a range of rows, at least: sorting them takes ten times their memory
 MOST_RANGES = 16  # each of which looks through all edges
+MANY_ENTRIES = 2**20  # from which on long rows are looked for
 
 
 class CoalescedRows(NamedTuple):
@@ -48,7 +49,8 @@ def coalesced(
     column, values, length, diagonal, loops = ([*parts] for parts in zip(*pieces, strict=True))
     del pieces  # so that `_joined` frees the parts of what it has put together
     pointer = row_pointers(_joined(length))
-    pointer = pointer.to(index_type(int(pointer[-1])))
+    num_entries = int(pointer[-1])
+    pointer = pointer.to(index_type(num_entries))
     has_values = any(part is not None for part in values)
     values = [_filled(*parts) for parts in zip(column, values, diagonal, loops, strict=True)] if has_values else []
     begin = itertools.accumulate((len(part) for part in column), initial=0)
@@ -63,6 +65,7 @@ def coalesced(
         segment=None if batch is None else batch.long(),
         num_segments=num_graphs,
         symmetric=symmetric,
+        long_rows=long_rows(pointer) if num_entries >= MANY_ENTRIES else None,
     )
 
 

@@ -14,11 +14,12 @@ ENTRIES_AT_A_TIME = 2**21  # of a range of rows
 
 
 @operation
-def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
+def csr_product(matrix: Tensor, signal: Tensor, long_rows: LongRows | None = None) -> Tensor:
     """A CSR matrix times `[column]` or `[column, channel]`.
 
     PyTorch's product is non-deterministic on a GPU even under `torch.use_deterministic_algorithms`; other
-    implementations take its place there. Half precision, which it does not know on a CPU, is added up in single.
+    implementations take its place there, and cut `long_rows` into pieces. Half precision, which it does not know on a
+    CPU, is added up in single.
     """
     if matrix.dtype in HALVES and signal.dtype == matrix.dtype:
         return (matrix.float() @ signal.float()).to(signal.dtype)

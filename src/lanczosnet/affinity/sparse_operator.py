@@ -11,7 +11,7 @@ from torch.autograd.forward_ad import unpack_dual
 from lanczosnet.affinity.csr_product import HALVES, csr_product, entry_product, rows_product, sampled_rows
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.backends.autograd import first_order
-from lanczosnet.backends.segments import row_pointers
+from lanczosnet.backends.segments import LongRows, long_rows, row_pointers
 
 INT32_MAX = 2**31 - 1
 ENTRIES_AT_A_TIME = 2**21  # that are scaled
@@ -49,8 +49,9 @@ class SparseOperator(Operator):
         num_segments: int | None = None,
         symmetric: bool = True,
         transposition: Tensor | None = None,
+        long_rows: LongRows | None = None,
     ) -> None:
-        self.transposition = transposition
+        self.transposition, self.long_rows = transposition, long_rows
         self.row_pointer = row_pointer
         self.column = column
         self.values = values
@@ -81,8 +82,9 @@ class SparseOperator(Operator):
     def to(self, *args: Any, **kwargs: Any) -> Self:
         values = self.values.to(*args, **kwargs)
         device = values.device
+        row_pointer = self.row_pointer.to(device)
         return type(self)(
-            self.row_pointer.to(device),
+            row_pointer,
             self.column.to(device),
             values,
             diagonal_position=self.diagonal_position.to(device),
@@ -90,6 +92,7 @@ class SparseOperator(Operator):
             num_segments=self.num_segments,
             symmetric=self.symmetric,
             transposition=None if self.transposition is None else self.transposition.to(device),
+            long_rows=None if self.long_rows is None else long_rows(row_pointer),
         )
 
     def values_at(self, row: Tensor, entry: Tensor) -> Tensor:
@@ -123,6 +126,7 @@ class SparseOperator(Operator):
             num_segments=self.num_segments,
             symmetric=self.symmetric if symmetric is None else symmetric,
             transposition=self.transposition,
+            long_rows=self.long_rows,
         )
 
     def degree(self) -> Tensor:
@@ -203,8 +207,8 @@ class SparseOperator(Operator):
         if torch.compiler.is_exporting():
             return entry_product(self.row, self.column, self.values, self.num_nodes, signal)
         if self._csr is None:
-            return rows_product(self.row_pointer, self.column, self.values.detach(), signal)
-        return csr_product(self._csr, signal)
+            return rows_product(self.row_pointer, self.column, self.values.detach(), signal, self.long_rows)
+        return csr_product(self._csr, signal, self.long_rows)
 
 
 def _scaled(values: Tensor, row: Tensor | None, column: Tensor, left: Tensor | None, right: Tensor | None) -> Tensor:

@@ -48,7 +48,7 @@ def sum_of_pieces(per_node: Tensor, segment: Tensor, num_segments: int, num_piec
     return sums.unflatten(0, (num_segments, num_pieces)).sum(1)
 
 
-def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
+def csr_product(matrix: Tensor, signal: Tensor, long_rows: LongRows | None = None) -> Tensor:
     """`affinity.csr_product.csr_product` without Triton, by way of every entry's product."""
     check_product(matrix, signal)
     return rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), signal)

@@ -43,12 +43,12 @@ class LongRows:
 
     def added_up(self, pieces: Tensor) -> Tensor:
         """`[piece, channel]` -> `[long row, channel]`."""
-        total = torch.promote_types(pieces.dtype, torch.float32)
-        return torch.segment_reduce(pieces.to(total), "sum", offsets=self.offsets).to(pieces.dtype)
+        return torch.segment_reduce(pieces, "sum", offsets=self.offsets)
 
 
-def long_rows(row_pointer: Tensor, longest: int = LONGEST_PIECE) -> LongRows | None:
+def long_rows(row_pointer: Tensor, longest: int | None = None) -> LongRows | None:
     """Those of more entries than `longest`, if there are any. The host waits for the answer."""
+    longest = longest or LONGEST_PIECE
     length = row_pointer.diff()
     is_long = length > longest
     row = is_long.nonzero().view(-1)

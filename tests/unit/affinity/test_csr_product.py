@@ -10,9 +10,10 @@ from torch import Tensor
 from forced import forced
 from graph_builders import generator, random_edges, random_weights
 from interpreted import call_interpreted, needs_triton
-from lanczosnet.affinity import SparseOperator, adjacency
+from lanczosnet.affinity import SparseOperator, adjacency, coalesce
 from lanczosnet.affinity.csr_product import constant_product, csr_product
-from lanczosnet.backends import determinism
+from lanczosnet.backends import determinism, segments
+from lanczosnet.backends.segments import long_rows
 
 # Rows, columns, channels, and the type of numbers and of indices; more channels than one program takes, no rows, none.
 SHAPES = [
@@ -49,7 +50,8 @@ def compare_with_the_dense_product(device: str = "cpu", *, kernel: bool = True) 
         if kernel:
             from lanczosnet.backends.triton.csr_product import rows_product
 
-            found = rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table)
+            long = long_rows(matrix.crow_indices(), longest=7)
+            found = rows_product(matrix.crow_indices(), matrix.col_indices(), matrix.values(), table, long)
         else:
             found = determinism.csr_product(matrix, table)
         torch.testing.assert_close(found, (dense.double() @ table.double()).to(dtype))
@@ -81,7 +83,7 @@ def test_operators_multiply_deterministically_where_that_is_asked_for(
     assert isinstance(A, SparseOperator)
     signal = torch.randn(shape, generator=generator(1), dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(A @ signal, A.dense() @ signal)
-    assert [signal.shape for _, signal in deterministic_products] == [torch.Size(shape)]
+    assert [signal.shape for _, signal, *_ in deterministic_products] == [torch.Size(shape)]
     found = torch.autograd.grad((A @ signal).square().sum(), [weight, signal], retain_graph=True)
     torch.testing.assert_close(found, torch.autograd.grad((A.dense() @ signal).square().sum(), [weight, signal]))
 
@@ -126,3 +128,14 @@ def test_on_a_gpu_it_has_the_same_bits_every_time_where_that_is_asked_for(shape:
         torch.use_deterministic_algorithms(False)
     assert all(torch.equal(found[0], other) for other in found)
     torch.testing.assert_close(found[0], dense @ signal)
+
+
+def test_operators_know_their_long_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(coalesce, "MANY_ENTRIES", 1)
+    monkeypatch.setattr(segments, "LONGEST_PIECE", 8)
+    hub = torch.stack([torch.zeros(20, dtype=torch.long), torch.arange(1, 21)])
+    A = adjacency(torch.cat([hub, hub.flip(0)], 1), torch.rand(20, generator=generator(0)).repeat(2))
+    assert isinstance(A, SparseOperator)
+    for operator in (A, A.to(torch.float64), A.with_values(2 * A.values)):
+        assert operator.long_rows is not None
+        assert operator.long_rows.row.tolist() == [0]

@@ -42,10 +42,10 @@ def test_derivatives_are_those_of_finite_differences() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*Profiler clears events:UserWarning")
-def test_the_encoder_adds_up_its_gradient_in_a_product() -> None:
-    encoder = NodeEncoder(10, "learned", 4)
+def test_the_encoder_adds_up_its_gradient_in_a_product(device) -> None:
+    encoder = NodeEncoder(10, "learned", 4).to(device)
     assert list(encoder.state_dict()) == ["embedding.weight"]
-    types = torch.randint(10, (40,), generator=generator(0))
+    types = torch.randint(10, (40,), generator=generator(0)).to(device)
     assert torch.equal(encoder(types), encoder.embedding(types))
     with Waits() as waits:
         names = backward_operations(encoder, types)

@@ -14,10 +14,10 @@ TILE = 1024  # entries that a program reads at a time for a block of rows
 LANES = (4, 32)  # of them, at least and at most, for one row
 
 
-def csr_product(matrix: Tensor, signal: Tensor) -> Tensor:
+def csr_product(matrix: Tensor, signal: Tensor, long_rows: LongRows | None = None) -> Tensor:
     """The entries of every row are added in the same order every time."""
     check_product(matrix, signal)
-    return _shaped(matrix.crow_indices(), matrix.col_indices(), matrix.values(), signal, None)
+    return _shaped(matrix.crow_indices(), matrix.col_indices(), matrix.values(), signal, long_rows)
 
 
 def rows_product(
@@ -37,15 +37,18 @@ def _shaped(
         found = sums(pointer[:-1], pointer[1:], column, values, table)
     else:
         found = sums(pointer[:-1], torch.where(long_rows.is_long, pointer[:-1], pointer[1:]), column, values, table)
-        pieces = sums(long_rows.begin, long_rows.end, column, values, table)
-        found[long_rows.row] = long_rows.added_up(pieces)
+        total = torch.promote_types(table.dtype, torch.float32)
+        pieces = sums(long_rows.begin, long_rows.end, column, values, table, total)
+        found[long_rows.row] = long_rows.added_up(pieces).to(table.dtype)
     return found.view(len(pointer) - 1, *signal.shape[1:])
 
 
-def sums_of_rows(begin: Tensor, end: Tensor, column: Tensor, values: Tensor | None, table: Tensor) -> Tensor:
+def sums_of_rows(
+    begin: Tensor, end: Tensor, column: Tensor, values: Tensor | None, table: Tensor, dtype: torch.dtype | None = None
+) -> Tensor:
     """Where each row begins and ends among the columns and values, and `[column, channel]` -> `[row, channel]`."""
     num_rows, num_channels = len(begin), table.shape[1]
-    found = table.new_empty(num_rows, num_channels)
+    found = table.new_empty(num_rows, num_channels, dtype=dtype)
     if found.numel():
         block = min(triton.next_power_of_2(num_channels), CHANNELS)
         _rows_times[(num_rows, triton.cdiv(num_channels, block))](
@@ -56,10 +59,17 @@ def sums_of_rows(begin: Tensor, end: Tensor, column: Tensor, values: Tensor | No
     return found
 
 
-def sums_of_blocks(begin: Tensor, end: Tensor, column: Tensor, no_values: Tensor | None, table: Tensor) -> Tensor:
+def sums_of_blocks(
+    begin: Tensor,
+    end: Tensor,
+    column: Tensor,
+    no_values: Tensor | None,
+    table: Tensor,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
     """The same for one channel and entries of one, faster: neighbouring rows share a program."""
     num_rows = len(begin)
-    found = table.new_empty(num_rows, 1)
+    found = table.new_empty(num_rows, 1, dtype=dtype)
     if num_rows:
         lanes = min(max(triton.next_power_of_2(len(column) // num_rows), LANES[0]), LANES[1])
         rows = TILE // lanes
