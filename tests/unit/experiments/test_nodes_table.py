@@ -22,6 +22,7 @@ from lanczosnet.report import Table, render
 from lanczosnet.schemas.run_config import run_config_text
 from lanczosnet.training import Classification, architecture_for
 from lanczosnet.training.num_steps import with_steps_found
+from lanczosnet.training.recipes import NAMES
 from lanczosnet.tuning import spaces
 
 CHAMELEON = {"datasets": ["chameleon-filtered"]}
@@ -52,7 +53,8 @@ def test_rows_are_the_defaults_of_train(name):
     task = Classification("node", ("y",), (("0", "1"),))
     form = {"block": row.options["block"]} if row.model == "gcn" and name != "gcn" else {}
     build = partial(architecture_for, data, task, row.model)
-    default, written = (with_steps_found(options, data, build)[0] for options in (form, row.options))
+    of_network = {key: value for key, value in row.options.items() if key not in NAMES}
+    default, written = (with_steps_found(options, data, build)[0] for options in (form, of_network))
     assert {**written.options, **default.options} == written.options
     networks = default.blank(), written.blank()
     assert repr(networks[0]) == repr(networks[1])

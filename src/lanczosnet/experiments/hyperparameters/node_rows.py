@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.2}
+_RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.35}
 _LANCZOS = {**_RESIDUAL, "spectral_filter": "mlp", "filter_channels": (128,), "short_scales": (0, 1, 2)}
+
+_GCN = {"block": "plain", "hidden_channels": 64, "num_layers": 2, "dropout": 0.5}
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,6 @@ NODE_NETWORKS = {
     "adalanczosnet": NodeNetwork(
         "AdaLanczosNet", "adalanczosnet", {**_LANCZOS, "long_scales": (10, 20), "num_steps": 20}
     ),
-    "gcn": NodeNetwork("GCN", "gcn", {"block": "plain", "hidden_channels": 64, "num_layers": 2, "dropout": 0.5}),
+    "gcn": NodeNetwork("GCN", "gcn", {**_GCN, "epochs": 400}),  # as many as the others have
     "residual-gcn": NodeNetwork("residual GCN", "gcn", _RESIDUAL),
 }
