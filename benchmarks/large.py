@@ -2,14 +2,20 @@
 
 Ratios to plain Lanczos, to bare products with S and to PyG's GCN, and six graphs of one size whose components differ.
 On the CPU everything runs on one thread and only ratios mean anything.
+
+`--whole` goes through all of a training on graphs of the sizes that docs/large.md names, `--hundred-million` through
+one of 100 million nodes. `--part 100` takes a hundredth of every size, for a rehearsal.
 """
 
 import argparse
+import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from measure import Function, best_times, cuda_time, show, verdict
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.nn import GCN
 
 from lanczosnet import LanczosNet
@@ -17,6 +23,10 @@ from lanczosnet.affinity import SparseOperator, adjacency, connected_components,
 from lanczosnet.krylov import component_ritz_pairs, lanczos, start
 
 DEGREE, STEPS, CHANNELS = 10, 20, 16
+# Nodes, random edges, channels: the sizes of docs/large.md.
+WHOLE = {"cuda": [(2_400_000, 61_000_000, 64), (10_000_000, 100_000_000, 64)], "cpu": [(1_000_000, 5_000_000, 16)]}
+HUNDRED_MILLION = (100_000_000, 700_000_000, 16)
+NODES_AT_A_TIME = 2**22
 
 
 def seconds(functions: dict[str, Function], device: str) -> dict[str, float]:
@@ -104,17 +114,117 @@ def step_against_gcn(num_nodes: int, device: str) -> None:
     show("A training step with two layers of 16 channels", ["graph", "LanczosNet / PyG's GCN"], rows)
 
 
-def operator_data(x: Tensor, edge_index: Tensor) -> object:
-    from torch_geometric.data import Data
-
+def operator_data(x: Tensor, edge_index: Tensor) -> Data:
     return Data(x=x, edge_index=edge_index, num_nodes=len(x))
+
+
+def ring_and_random_edges(num_nodes: int, num_edges: int, device: str) -> Tensor:
+    """Connected, in both directions."""
+    source = torch.Generator(device).manual_seed(0)
+    ring = torch.arange(num_nodes, device=device)
+    ends = torch.randint(num_nodes, (2, num_edges), device=device, generator=source)
+    return edges_of(torch.cat([ends, torch.stack([ring, (ring + 1) % num_nodes])], 1))
+
+
+class Stopwatch:
+    """Seconds of single calls, with what a GPU has queued, and the peak of its memory."""
+
+    def __init__(self, device: str) -> None:
+        self.is_gpu = device == "cuda"
+        if self.is_gpu:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+
+    def __call__(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[float, Any]:
+        """Seconds, and what the function returns."""
+        self._wait()
+        begin = time.perf_counter()
+        found = function(*arguments, **options)
+        self._wait()
+        return time.perf_counter() - begin, found
+
+    def _wait(self) -> None:
+        if self.is_gpu:
+            torch.cuda.synchronize()
+
+    @property
+    def peak(self) -> str:
+        return f"{torch.cuda.max_memory_allocated() / 1e9:.1f} GB" if self.is_gpu else ""
+
+
+def whole(num_nodes: int, num_edges: int, channels: int, device: str) -> list[str]:
+    """Preparation, Lanczos, pairs and a training step, beside bare products and PyG's GCN."""
+    watch = Stopwatch(device)
+    edge_index = ring_and_random_edges(num_nodes, num_edges, device)
+    S = normalized(adjacency(edge_index, num_nodes=num_nodes, validate=False))
+    assert isinstance(S, SparseOperator)
+    vector, components = start.ones(S), connected_components(S)
+    x = torch.randn(num_nodes, channels, device=device)
+    ours = LanczosNet(channels, channels, channels, num_steps=STEPS).to(device)
+    theirs = GCN(channels, channels, 2).to(device)
+    data = operator_data(x, edge_index)
+    prepared = ours.prepare(data)
+    prepare, _ = watch(ours.prepare, data)
+    times = seconds(
+        {
+            "products": lambda: products(S, vector, STEPS),
+            "lanczos": lambda: lanczos(S, vector, STEPS, validate=False),
+            "pairs": lambda: component_ritz_pairs(S, STEPS, components=components),
+            "step": lambda: ours(prepared).square().mean().backward(),
+        },
+        device,
+    )
+    peak = watch.peak
+    times |= seconds({"gcn": lambda: theirs(x, edge_index).square().mean().backward()}, device)
+    ratios = [times["lanczos"] / times["products"], times["pairs"] / times["lanczos"], times["step"] / times["gcn"]]
+    size = [f"{num_nodes:,}", f"{edge_index.shape[1] + num_nodes:,}"]
+    return [*size, f"{prepare:.3f} s", f"{1e3 * times['step']:.0f} ms", *(f"{ratio:.2f}" for ratio in ratios), peak]
+
+
+def hundred_million(num_nodes: int, num_edges: int, channels: int, device: str) -> None:
+    """Pairs, their orthogonality, and training steps with activations that are computed twice."""
+    watch = Stopwatch(device)
+    edge_index = ring_and_random_edges(num_nodes, num_edges, device)
+    S = normalized(adjacency(edge_index, num_nodes=num_nodes, validate=False))
+    assert isinstance(S, SparseOperator)
+    pairs, (_, vectors, *_) = watch(component_ritz_pairs, S, STEPS)
+    gram = sum(part.double().T @ part.double() for part in vectors.split(NODES_AT_A_TIME))
+    error = (gram - torch.eye(STEPS, device=device, dtype=torch.float64)).abs().max()
+    facts = [("nodes and entries", f"{num_nodes:,}, {edge_index.shape[1] + num_nodes:,}")]
+    facts += [(f"{STEPS} Ritz pairs with components", f"{pairs:.2f} s"), ("V^T V - I", f"{error:.1e}")]
+    del S, vectors
+    network = LanczosNet(channels, channels, channels, 2, num_steps=STEPS, checkpoint_activations=True).to(device)
+    data = operator_data(torch.randn(num_nodes, channels, device=device), edge_index)
+    prepare, batch = watch(network.prepare, data, validate=False)
+    del data, edge_index
+    optimizer = torch.optim.Adam(network.parameters())
+
+    def epoch() -> None:
+        optimizer.zero_grad()
+        network(batch).square().mean().backward()
+        optimizer.step()
+
+    steps = [watch(epoch)[0] for _ in range(2)]
+    facts += [("prepare", f"{prepare:.2f} s"), ("a training epoch", f"{min(steps):.2f} s"), ("peak", watch.peak)]
+    show("Two layers of LanczosNet with 16 channels", ["", ""], [[*fact] for fact in facts])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--hundred-million", action="store_true")
+    parser.add_argument("--part", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    pairs_against_lanczos(options.nodes, options.device)
-    step_against_gcn(options.nodes, options.device)
+    if options.whole:
+        sizes = [(n // options.part, m // options.part, channels) for n, m, channels in WHOLE[options.device]]
+        columns = ["nodes", "entries", "prepare", "step", "Lanczos / products", "pairs / Lanczos", "step / GCN", "peak"]
+        show("LanczosNet with two layers, twenty pairs", columns, [whole(*size, options.device) for size in sizes])
+    if options.hundred_million:
+        num_nodes, num_edges, channels = HUNDRED_MILLION
+        hundred_million(num_nodes // options.part, num_edges // options.part, channels, options.device)
+    if not (options.whole or options.hundred_million):
+        pairs_against_lanczos(options.nodes, options.device)
+        step_against_gcn(options.nodes, options.device)
