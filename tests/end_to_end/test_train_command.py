@@ -478,9 +478,9 @@ def test_training_is_deterministic_unless_asked_otherwise(seeds, more, monkeypat
     seen = []
     making = devices.fabric_for
 
-    def noted(device="auto", precision="32-true", *, deterministic=True):
+    def noted(device="auto", precision="32-true", *, deterministic=True, **others):
         seen.append(deterministic)
-        return making(device, precision, deterministic=deterministic)
+        return making(device, precision, deterministic=deterministic, **others)
 
     monkeypatch.setattr(devices, "fabric_for", noted)
     monkeypatch.setattr(training_seeds, "run_specs", partial(training_seeds.run_specs, concurrent=True))

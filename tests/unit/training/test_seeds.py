@@ -163,7 +163,7 @@ def test_a_divergence_passes_from_process_to_process():
     assert (error.epoch, str(error)) == (3, str(DivergenceError(3, 0.1)))
 
 
-def made(*names, deterministic):
+def made(*names, deterministic, host_features=None):
     return SimpleNamespace(deterministic=deterministic, _precision=SimpleNamespace(precision="32-true"))
 
 
