@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PREFIX = "predicted_"
 BLOCK = 8192  # molecules that are held at a time
+LEVEL = 0.9  # of intervals
 MOST_COLUMNS = 4  # items side by side on a terminal
 
 
@@ -60,7 +61,9 @@ def predict(
     intervals: Annotated[
         bool, typer.Option("--intervals", help="Beside every number the interval that its target lies in.")
     ] = False,
-    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
+    level: Annotated[
+        float | None, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds; default 0.9.")
+    ] = None,
     calibrated: Annotated[
         bool, typer.Option("--calibrated", help="Probabilities as often right as they say on the validation part.")
     ] = False,
@@ -85,16 +88,21 @@ def predict(
     from lanczosnet.graphs.formats.graph_folder import is_graph_folder
     from lanczosnet.training.ensemble import load_models
 
+    if level is not None and not intervals:
+        raise typer.BadParameter("the level is that of --intervals: pass both", param_hint="--level")
+    asked = {"interval": (level or LEVEL) if intervals else None, "calibrated": calibrated}
+    asked = {key: value for key, value in asked.items() if value}
     is_one_model = (model / "config.json").is_file()
     if is_one_model and len(inputs) == 1 and out is not None and is_graph_folder(Path(inputs[0]).expanduser()):
+        if asked or as_json:
+            raise typer.BadParameter("--intervals, --calibrated and --json are not for the folder of a large graph")
         _predict_folder(model, inputs[0], out, device, partition)
         return
     if partition is not None:
         raise typer.BadParameter("--partition is for the folder of a large graph, and with --out")
     trained = load_models(model, device=device_of(device))
-    asked = {"interval": level if intervals else None, "calibrated": calibrated}
     is_quiet = out is None and sys.stdout.isatty()  # a bar would stand among the rows
-    model_in_use = Predictor(trained, {key: value for key, value in asked.items() if value}, is_quiet)
+    model_in_use = Predictor(trained, asked, is_quiet)
     blocks = _predicted(model_in_use, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:

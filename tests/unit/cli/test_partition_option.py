@@ -18,6 +18,17 @@ def test_a_partition_of_anything_but_a_graph_folder_is_refused(command, tmp_path
     assert "--partition is for the folder of a large graph" in " ".join(result.output.split()).replace("│ ", "")
 
 
+@pytest.mark.parametrize("option", ["--intervals", "--calibrated", "--json"])
+def test_options_without_effect_on_a_graph_folder_are_refused(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store_graph(load("karate"), tmp_path / "big")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    result = CliRunner().invoke(app, ["predict", "model", "big", "--out", "out.csv", option])
+    assert result.exit_code == 2
+    assert "are not for the folder of a large graph" in " ".join(result.output.split()).replace("│ ", "")
+
+
 def test_a_partition_is_checked_by_one_process_too(tmp_path):
     store_graph(load("karate"), tmp_path / "big")
     (tmp_path / "parts.txt").write_text("0\n" * 33)
