@@ -125,12 +125,13 @@ class _Plan:
         return estimate.total - (estimate.parts["features"] if are_there else 0)
 
     def advice(self, estimate: "MemoryEstimate", free: int) -> str:
-        changes = "; ".join(
-            f"{words} ({_readable(self.needed(less))})" for words, less in self._changes(estimate, free)
-        )
+        needed = self.needed(estimate)
+        changed = [(words, self.needed(less)) for words, less in self._changes(estimate, free)]
+        changes = "; ".join(f"{words} ({_readable(size)})" for words, size in changed if size < needed)
         return (
-            f"this training needs about {_readable(self.needed(estimate))} of memory, but {_readable(free)} are free. "
-            f"Less is needed with: {changes}. Or go on with --anyway"
+            f"this training needs about {_readable(needed)} of memory, but {_readable(free)} are free. "
+            + (f"Less is needed with: {changes}. " if changes else "")
+            + "Pass --anyway to train all the same"
         )
 
     def _changes(self, estimate: "MemoryEstimate", free: int) -> Iterator[tuple[str, "MemoryEstimate"]]:

@@ -198,7 +198,7 @@ def test_a_split_is_renumbered():
 
 
 def test_many_graphs_have_no_node_order():
-    with pytest.raises(TrainingError, match="the data are many: leave it out"):
+    with pytest.raises(TrainingError, match="not of many: leave node_order out"):
         job_of(JobSpec("toy", node_order="rcm"), packed_molecules(20))
 
 
