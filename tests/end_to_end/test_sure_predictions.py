@@ -80,9 +80,11 @@ def test_a_level_without_intervals_is_bad_usage(model):
     assert "--intervals" in invoke("predict", folder, "CCO", "--level", 0.5, expect=2).stderr
 
 
-def test_a_page_of_several_models_is_refused_with_the_name_of_one(model):
+def test_where_one_model_is_wanted_a_folder_of_several_is_refused_with_the_name_of_one(model):
     folder, _ = model
     assert "holds 2 models" in str(invoke("report", folder, expect=1).exception)
+    told = str(invoke("encode", folder, "CCO", "--out", folder / "f.csv", expect=1).exception)
+    assert f"It holds 2 models: name one, such as {folder / 'seed-0'}" in told
 
 
 def test_a_long_table_is_predicted_block_by_block(model, tmp_path, monkeypatch):

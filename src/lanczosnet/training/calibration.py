@@ -21,7 +21,10 @@ from lanczosnet.training.reference import ModelReference
 from lanczosnet.training.tasks import Classification, Task
 
 BINS = 10  # of probabilities, for the expected calibration error
-ABSENT = "this model has no answers on its validation part, as those of earlier versions: train it again"
+ABSENT = (
+    "this model has no answers on its validation part, as those of earlier versions and with halved weights: train it "
+    "again"
+)
 OF_NODES = "intervals and calibrated probabilities are for models of graphs, such as molecules: this one predicts nodes"
 
 
