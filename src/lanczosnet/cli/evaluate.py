@@ -27,7 +27,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="Other data than it was trained on; all of it counts.")] = None,
     data_settings: DataSettings = None,
     part: Annotated[str, typer.Option(help="train, val or test, of the model's own split.")] = "test",
-    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
+    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that intervals contain.")] = 0.9,
     device: Device = "cpu",
     data_dir: DataDir = None,
     as_json: Json = False,

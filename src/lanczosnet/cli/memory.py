@@ -26,20 +26,20 @@ class MemoryOptions:
     checkpoint_activations: Annotated[
         bool,
         typer.Option(
-            "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
+            "--checkpoint-activations", help="Lanczos networks take less memory and more time; results are the same."
         ),
     ] = False
     host_features: Annotated[
         bool | None,
         typer.Option(
             "--host-features/--device-features",
-            help="Where features of one graph lie; by default on the host where a GPU has too little memory for them.",
+            help="Keep the features of one graph on the host or the device; default: what fits a GPU goes there.",
         ),
     ] = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print how much memory one graph will take, and do nothing.")
+        bool, typer.Option("--dry-run", help="Print the estimated memory of training on one graph, and stop.")
     ] = False
-    anyway: Annotated[bool, typer.Option("--anyway", help="Train where memory will not do, by the estimate.")] = False
+    anyway: Annotated[bool, typer.Option("--anyway", help="Train even if the estimate exceeds free memory.")] = False
 
     def settings(self) -> dict[str, Any]:
         """Options of the network."""

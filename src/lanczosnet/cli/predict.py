@@ -58,14 +58,12 @@ def predict(
         str | None,
         typer.Option("--smiles-column", "--smiles", metavar="NAME", help="Of the SMILES; found where it is clear."),
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Beside every number the interval that its target lies in.")
-    ] = False,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add an interval to every predicted number.")] = False,
     level: Annotated[
-        float | None, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds; default 0.9.")
+        float | None, typer.Option(min=0.01, max=0.999, help="Share of targets that intervals contain; default 0.9.")
     ] = None,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Probabilities as often right as they say on the validation part.")
+        bool, typer.Option("--calibrated", help="Calibrate probabilities on the validation part.")
     ] = False,
     data_settings: DataSettings = None,
     device: Device = "cpu",

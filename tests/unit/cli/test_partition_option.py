@@ -1,4 +1,4 @@
-"""`--partition` is for graphs that processes share."""
+"""Options about processes: a partition is for graphs that they share."""
 
 import pytest
 from typer.testing import CliRunner
@@ -36,3 +36,10 @@ def test_a_partition_is_checked_by_one_process_too(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert "it has 33 numbers, but the graph has 34 nodes" in str(result.exception) + result.output
+
+
+def test_a_search_is_not_for_torchrun(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = CliRunner().invoke(app, ["tune", "karate", "--trials", "1", "--out", str(tmp_path / "search")])
+    assert result.exit_code == 2
+    assert "--workers trains several" in " ".join(result.output.split()).replace("│ ", "")
