@@ -80,6 +80,13 @@ def test_a_level_without_intervals_is_bad_usage(model):
     assert "--intervals" in invoke("predict", folder, "CCO", "--level", 0.5, expect=2).stderr
 
 
+def test_options_of_data_without_such_data_are_refused(model):
+    folder, _ = model
+    assert "--data-set is for graphs" in str(invoke("predict", folder, "CCO", "--data-set", "a=b", expect=1).exception)
+    told = invoke("evaluate", folder, "--data-set", "a=b", expect=2).stderr
+    assert "--data names" in " ".join(told.replace("│", "").split())
+
+
 def test_where_one_model_is_wanted_a_folder_of_several_is_refused_with_the_name_of_one(model):
     folder, _ = model
     assert "holds 2 models" in str(invoke("report", folder, expect=1).exception)

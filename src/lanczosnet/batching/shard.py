@@ -64,8 +64,8 @@ def balanced_bounds(row_pointer: Tensor, parts: int) -> Tensor:
 
 
 def owners_of(data: StoredGraph, parts: int) -> Owners:
-    """Those of the `partition` that the data carry, a process for every node; else ranges."""
-    given = data.get("partition")
+    """Those of the `process_of_node` that the data carry; else ranges."""
+    given = data.get("process_of_node")
     return RangeOwners(balanced_bounds(data.row_pointer, parts)) if given is None else GivenOwners(given)
 
 

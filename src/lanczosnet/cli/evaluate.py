@@ -43,6 +43,8 @@ def evaluate(
     """
     if part not in ("train", "val", "test"):
         raise typer.BadParameter(f"{part!r} must be train, val or test", param_hint="--part")
+    if data_settings and data is None:
+        raise typer.BadParameter("these are options of the data that --data names", param_hint="--data-set")
     from lanczosnet.training.ensemble import load_models
     from lanczosnet.training.evaluation import evaluate as measure
     from lanczosnet.training.evaluation import original_data, unmeasured

@@ -154,10 +154,10 @@ def _predicted(
     is_of_molecules = model.data.inputs == "smiles"
     is_csv = first == "-" or first.endswith(".csv")
     if is_of_molecules and is_molecule_file(first) and needs_own_reader(Path(first)):
+        _check_no_settings(options)
         yield from _molecule_blocks(model, rows_of(Path(first)).__iter__, first, smiles)
     elif is_csv and model.data.inputs != "graph":
-        if options:
-            raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
+        _check_no_settings(options)
         if is_of_molecules:
             yield from _molecule_blocks(model, partial(read_rows, first), first, smiles)
         else:
@@ -183,7 +183,14 @@ def _other_rows(
         return _joined([], model(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
     if model.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r:.60}")
+    _check_no_settings(options)
     return _joined([{smiles or "smiles": text} for text in inputs], model(inputs).rows(prefix=PREFIX))
+
+
+def _check_no_settings(options: Row) -> None:
+    """What `--data-set` says is for loaders alone."""
+    if options:
+        raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
 
 
 def _check_files(inputs: list[str]) -> None:

@@ -35,7 +35,7 @@ def keep_partition(data: Any, file: Path | None) -> None:
         raise typer.BadParameter("--partition is for the folder of a large graph, which processes share out")
     owner = read_partition(file, int(data.num_nodes or 0), num_processes())
     if num_processes() > 1:
-        data.partition = from_numpy(owner)
+        data.process_of_node = from_numpy(owner)
 
 
 def check_one_process(work: str, instead: str) -> None:

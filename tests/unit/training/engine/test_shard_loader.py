@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import torch
 
+from lanczosnet.affinity.owners import RangeOwners
 from lanczosnet.baselines import GCN
-from lanczosnet.batching.shard import _check_all_have_nodes
+from lanczosnet.batching.shard import _check_all_have_nodes, owners_of
 from lanczosnet.graphs import load
 from lanczosnet.graphs.formats.stored_graph import store_graph, stored_graph
 from lanczosnet.models import AdaLanczosNet, LanczosNet
@@ -55,3 +56,13 @@ def test_features_of_a_shared_graph_cannot_stay_on_the_host(tmp_path) -> None:
     fabric: Any = SimpleNamespace(world_size=2, device=torch.device("cpu"), host_features=True)
     with pytest.raises(TrainingError, match="leave host_features out"):
         _loader(LanczosNet(*SIZES), stored_graph(tmp_path / "big"), fabric, recipe("modern", "node"))
+
+
+def test_the_clusters_of_another_network_are_no_partition(tmp_path) -> None:
+    store_graph(load("karate"), tmp_path / "big")
+    data = stored_graph(tmp_path / "big")
+    clusters = torch.arange(34) % 2
+    data.partition = clusters  # as AddPartition leaves them for GPNN
+    assert isinstance(owners_of(data, 2), RangeOwners)
+    data.process_of_node = clusters
+    assert owners_of(data, 2).nodes(1).tolist() == list(range(1, 34, 2))
