@@ -80,6 +80,12 @@ def test_a_level_without_intervals_is_bad_usage(model):
     assert "--intervals" in invoke("predict", folder, "CCO", "--level", 0.5, expect=2).stderr
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "npy"])
+def test_a_table_does_not_get_the_name_of_another_format(model, tmp_path, suffix):
+    told = invoke("predict", model[0], "CCO", "--out", tmp_path / f"found.{suffix}", expect=2).stderr
+    assert f"are written as .{suffix}" in " ".join(told.replace("│", "").split())
+
+
 def test_options_of_data_without_such_data_are_refused(model):
     folder, _ = model
     assert "--data-set is for graphs" in str(invoke("predict", folder, "CCO", "--data-set", "a=b", expect=1).exception)

@@ -96,6 +96,8 @@ def predict(
             raise typer.BadParameter("--intervals, --calibrated and --json are not for the folder of a large graph")
         _predict_folder(model, inputs[0], out, device, partition)
         return
+    if out is not None and out.suffix in (".parquet", ".npy"):
+        raise typer.BadParameter(f"only predictions for a graph folder are written as {out.suffix}", param_hint="--out")
     if partition is not None:
         raise typer.BadParameter("--partition is for the folder of a large graph, and with --out")
     trained = load_models(model, device=device_of(device))
