@@ -87,6 +87,9 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
         ),
         _triton("lanczos:iterate", conditions.small_dense_iteration, "float64 dense batches of at most 64 nodes"),
     ),
+    "orthonormal_iteration": (
+        _triton("large_lanczos:iterate", conditions.large_sparse_graph, "a sparse graph of more than 32,768 nodes"),
+    ),
     "lanczos_adjoint": (
         _triton("lanczos:backward_sweep", conditions.small_dense_sweep, "float64 dense batches of at most 64 nodes"),
     ),

@@ -117,7 +117,7 @@ def test_an_operator_that_is_not_symmetric_is_refused(device, one_by_one):
 )
 def test_which_components_are_large(sizes, num_pairs, chosen):
     """The graphs of the paper's tables are iterated as they were, bit by bit."""
-    is_large = large_components.large_components(torch.tensor(sizes), num_pairs)
+    is_large = large_components.large_components(torch.tensor(sizes), sum(sizes), num_pairs)
     assert is_large.nonzero().flatten().tolist() == chosen
 
 
