@@ -64,7 +64,8 @@ class Padding:
 
     def node_at(self, place: Tensor) -> Tensor:
         """The nodes at some places that are no padding, where not all nodes have a row."""
-        assert self.rows is not None and self.node is not None
+        assert self.rows is not None
+        assert self.node is not None
         nodes = torch.zeros(self.num_blocks * self.width, dtype=self.node.dtype, device=self.node.device)
         return nodes.index_copy_(0, self.rows, self.node).index_select(0, place)
 

@@ -4,6 +4,7 @@ The matrix of all of them is multiplied at once, and every step takes as many op
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -97,7 +98,7 @@ def _widths(number: Tensor, count: int) -> list[int]:
     begins = torch.searchsorted(highest, torch.arange(1, count, device=number.device))
     answer, *bounds = torch.cat([is_in_order.long(), begins]).tolist()
     bounds = [0, *bounds, len(number)]
-    return [end - begin for begin, end in zip(bounds, bounds[1:], strict=False)] if answer else []
+    return [end - begin for begin, end in pairwise(bounds)] if answer else []
 
 
 def _nodes(number: Tensor, count: int) -> Tensor:
@@ -112,8 +113,8 @@ def side_by_side(ranges: Ranges, num_pairs: int, num_steps: int) -> tuple[Tensor
     S, start = ranges.operator.to(ranges.dtype), unit(ranges.start.to(ranges.dtype), inner)
     scale = S.largest_entry() if ranges.is_whole else _scale(S, start, inner)
     breakdown = Breakdown(scale, breakdown_tolerance(ranges.dtype, ranges.operator.dtype))
-    block, *found = lanczos_iteration(S, start, num_steps, inner, breakdown)
-    values, rotation, rank = _small_pairs(*found, num_pairs)
+    block, diagonal, off_diagonal, steps = lanczos_iteration(S, start, num_steps, inner, breakdown)
+    values, rotation, rank = _small_pairs(diagonal, off_diagonal, steps, num_pairs)
     vectors = _rotated(block, rotation.to(block), ranges.sizes)
     return values.to(block), vectors, rank.to(block.device)
 

@@ -33,7 +33,8 @@ def write_exact_pairs(
     """Those of the components of each group, in the place of zeros."""
     for group in groups:
         padding = padding_of(segment, len(size), keep=group)
-        assert padding.node is not None and padding.rows is not None and padding.size is not None
+        assert padding.rows is not None
+        assert padding.size is not None
         blocks = dense_blocks(operator, padding).dense().double()
         eigenvalues, eigenvectors = eigh_of_leading(blocks, padding.size, sorted_eigen)
         pairs.values[:, : padding.width][group.nonzero().squeeze(1)] = eigenvalues.to(pairs.values.dtype)

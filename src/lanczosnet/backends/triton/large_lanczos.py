@@ -1,8 +1,8 @@
 """Algorithm 1 for a large sparse graph on a GPU, or for components that are ranges of its nodes: four kernels a step.
 
-`adjoint.lanczos_iteration` starts thirty operations for every step, and goes through the earlier vectors four times.
-Here each strip of nodes has a program, which leaves its share of all sums to the next kernel; the vectors are read three
-times. Sums of a strip are added up in float64, always in the same order.
+`adjoint.orthonormal_iteration` starts thirty operations for every step, and goes through the earlier vectors four
+times. Here each strip of nodes has a program, which leaves its share of all sums to the next kernel; the vectors are
+read three times. Sums of tiles are added up in float64, always in the same order.
 """
 
 from typing import Any
