@@ -78,10 +78,12 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
         _torch("float64-sums", "float64_sums:project", conditions.long_float32_sum, "long float32 sums", "cpu"),
     ),
     "block_coefficients": (
-        _torch("pieces", "tall_products:block_coefficients", conditions.tall_block, "blocks of more than 32,768 nodes"),
+        _torch(
+            "row-pieces", "tall_products:block_coefficients", conditions.tall_block, "blocks of more than 32,768 nodes"
+        ),
     ),
     "block_signal": (
-        _torch("pieces", "tall_products:block_signal", conditions.tall_block, "blocks of more than 32,768 nodes"),
+        _torch("row-pieces", "tall_products:block_signal", conditions.tall_block, "blocks of more than 32,768 nodes"),
     ),
     "lanczos_iteration": (
         Implementation(

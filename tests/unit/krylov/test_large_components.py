@@ -122,6 +122,22 @@ def test_components_in_a_row_are_not_cut_out(dtype, device, one_by_one, monkeypa
     assert orthogonality_error(pairs.vectors[:, :5].double() * (pairs.segment == 0)[:, None]) < tolerance(dtype)
 
 
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_pairs_of_two_large_components_are_orthonormal(is_shuffled, device):
+    S = (
+        normalized(graph_of((21_000, 20_000, 1), torch.float32, device))
+        if is_shuffled
+        else in_a_row((21_000, 20_000), torch.float32, device)
+    )
+    pairs = component_ritz_pairs(S, 20)
+    image = S @ pairs.vectors
+    for label in pairs.segment.bincount().topk(2).indices.tolist():
+        own = (pairs.segment == label).unsqueeze(1)
+        V = (pairs.vectors * own).double()
+        assert orthogonality_error(V) < 1e-6
+        torch.testing.assert_close((V * image).sum(0), pairs.values[label].double(), atol=1e-5, rtol=0)
+
+
 def test_what_is_cut_out(device, monkeypatch):
     shuffled = graph_of((40, 40), torch.float32, device)
     most = graph_of((90, 12, 15, 1), torch.float32, device)

@@ -23,7 +23,7 @@ def iterate(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """num_steps + 1 Lanczos vectors `[step, node]` and their coefficients, per range if there are several."""
     num_nodes, sizes = len(start), getattr(inner, "sizes", [len(start)])
-    bounds = torch.tensor([0, *sizes]).cumsum(0).to(start.device)
+    bounds = _bounds(sizes, start.device)
     num_programs = max(1, min(MOST_PROGRAMS // len(sizes), triton.cdiv(max(sizes), NODES)))
     block = start.new_empty(num_steps + 1, num_nodes)
     rows = block.unbind(0)
@@ -53,6 +53,13 @@ def iterate(
     if not hasattr(inner, "sizes"):
         return block, diagonal[0], off_diagonal[0], steps[0]
     return block, diagonal, off_diagonal, steps
+
+
+def _bounds(sizes: list[int], device: torch.device) -> Tensor:
+    """Where the ranges begin, and the last one ends; a captured step, which has one, may copy nothing from the host."""
+    if len(sizes) == 1:
+        return torch.arange(2, device=device) * sizes[0]
+    return torch.tensor([0, *sizes]).cumsum(0).to(device)
 
 
 def _padded(num_vectors: int) -> int:
