@@ -20,8 +20,8 @@ from lanczosnet.baselines.edge_types import NodeMessages
 from lanczosnet.baselines.endpoint_messages import Slots
 from lanczosnet.baselines.gated_messages import GatedMessages
 from lanczosnet.batching.formed import Padding
-from lanczosnet.krylov.inner_product import WholeInnerProduct
-from lanczosnet.krylov.iteration import PreallocatedBasis, iterate
+from lanczosnet.krylov.inner_product import RangeInnerProduct, WholeInnerProduct
+from lanczosnet.krylov.iteration import Breakdown, PreallocatedBasis, iterate, unit
 from lanczosnet.krylov.setup import prepare
 from lanczosnet.layers import GatedMeanReadout
 from lanczosnet.training.engine.adam import Rule, Vectors
@@ -90,6 +90,18 @@ def project(device: str, backend: str) -> Iterator[Case]:
     yield Case((basis, vector), leaves=(basis, vector), tolerance=1e-3)
 
 
+def block_coefficients(device: str, backend: str) -> Iterator[Case]:
+    """Of whole pieces, and of some more rows."""
+    for num_nodes in (2 * 2**11, 5000):
+        signal = trained(num_nodes, 3, seed=1, device=device)
+        yield Case((random(num_nodes, 4, device=device) / 70, signal), leaves=(signal,), tolerance=1e-3)
+
+
+def block_signal(device: str, backend: str) -> Iterator[Case]:
+    coefficients = trained(4, 3, seed=1, device=device)
+    yield Case((random(5000, 4, device=device) / 70, coefficients), leaves=(coefficients,), tolerance=1e-3)
+
+
 def _sparse_operator(device: str) -> Any:
     edges = torch.randint(60, (2, 240), generator=generator(0)).to(device)
     edges = torch.cat([edges, edges.flip(0)], 1)
@@ -112,6 +124,22 @@ def lanczos_iteration(device: str, backend: str) -> Iterator[Case]:
     shape = (S.num_nodes,) if backend == "numpy" else (3, S.num_nodes)
     setup = prepare(S, random(*shape, dtype=torch.float64, device=device), 6, None, torch.float64, None, validate=False)
     yield Case((S, setup.start, 6, WholeInnerProduct(), setup.breakdown), tolerance=1e-9)
+
+
+def orthonormal_iteration(device: str, backend: str) -> Iterator[Case]:
+    """A graph, and three components, of which one is left out."""
+    for sizes in ([2500], [700, 1100, 300]):
+        ends = [
+            torch.randint(sum(sizes[:i]), sum(sizes[: i + 1]), (2, 3 * n), generator=generator(i))
+            for i, n in enumerate(sizes)
+        ]
+        edges = torch.cat(ends, 1)
+        A = adjacency(torch.cat([edges, edges.flip(0)], 1).to(device), num_nodes=sum(sizes), dtype=torch.float64)
+        inner = WholeInnerProduct() if len(sizes) == 1 else RangeInnerProduct(sizes)
+        start = random(sum(sizes), dtype=torch.float64, device=device)
+        start[:700] *= len(sizes) == 1
+        S: Any = normalized(A)
+        yield Case((S, unit(start, inner), 9, inner, Breakdown(S.largest_entry(), 1e-8)), tolerance=1e-9)
 
 
 def lanczos_adjoint(device: str, backend: str) -> Iterator[Case]:

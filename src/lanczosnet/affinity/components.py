@@ -58,13 +58,14 @@ def subgraph(operator: SparseOperator, node: Tensor) -> SparseOperator:
     return operator.on_part(node, take, pointer.to(index_type(len(column))), column, diagonal)
 
 
-def row_entries(operator: SparseOperator, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The stored entries of some rows, which rise: the row of each, and its position."""
+def row_entries(operator: SparseOperator, rows: Tensor, numbers: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The stored entries of some rows, which rise: the row of each, or its number, and its position."""
     first, count = _first_and_count(operator, rows)
     entry = _positions(first, count)
-    if len(entry) == len(operator.column):  # all rows
+    if numbers is None and len(entry) == len(operator.column):  # all rows
         return operator.row, entry
-    return rows.to(operator.column.dtype).repeat_interleave(count, output_size=len(entry)), entry
+    numbers = rows.to(operator.column.dtype) if numbers is None else numbers
+    return numbers.repeat_interleave(count, output_size=len(entry)), entry
 
 
 def _runs(operator: SparseOperator, rows: Tensor) -> list[slice] | None:

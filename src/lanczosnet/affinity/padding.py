@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from lanczosnet.affinity.components import row_entries
 from lanczosnet.affinity.operator import DenseOperator
 from lanczosnet.affinity.sparse_operator import SparseOperator
 from lanczosnet.backends.segments import index_within_segment
@@ -61,6 +62,13 @@ class Padding:
         assert self.rows is not None
         return self.rows % max(self.width, 1)
 
+    def node_at(self, place: Tensor) -> Tensor:
+        """The nodes at some places that are no padding, where not all nodes have a row."""
+        assert self.rows is not None
+        assert self.node is not None
+        nodes = torch.zeros(self.num_blocks * self.width, dtype=self.node.dtype, device=self.node.device)
+        return nodes.index_copy_(0, self.rows, self.node).index_select(0, place)
+
     @property
     def mask(self) -> Tensor:
         """Which places are not padding, `[block, place]`."""
@@ -70,11 +78,13 @@ class Padding:
 
 def padding_of(segment: Tensor, num_segments: int, keep: Tensor | None = None) -> Padding:
     """One block per segment, in order; only those that `keep` `[segment]` marks, where given."""
-    place, size = index_within_segment(segment, num_segments)
     node, block = None, segment
     if keep is not None:
-        node = keep[segment].nonzero().squeeze(1)
-        block, place, size = (keep.cumsum(0) - 1)[segment[node]], place[node], size[keep]
+        node = keep.index_select(0, segment).nonzero().squeeze(1)
+        number = keep.cumsum(0)
+        num_segments = int(number[-1]) if len(number) else 0
+        block = number.index_select(0, segment.index_select(0, node)) - 1
+    place, size = index_within_segment(block, num_segments)
     width = int(size.max()) if len(size) else 0
     return Padding(len(size), width, block * width + place, node, len(segment), size)
 
@@ -90,13 +100,15 @@ class BlockEntries(NamedTuple):
 
 def block_entries(operator: SparseOperator, padding: Padding) -> BlockEntries:
     assert padding.rows is not None
-    row, column = operator.row.long(), operator.column.long()
-    entry, place = None, padding.rows
-    if padding.node is not None:
-        place = torch.full((padding.num_nodes,), -1, device=operator.device).index_copy(0, padding.node, padding.rows)
-        entry = ((place[row] >= 0) & (place[column] >= 0)).nonzero().squeeze(1)
-        row, column = row[entry], column[entry]
-    row, column = place[row], place[column]
+    if padding.node is None:
+        entry, place = None, padding.rows
+        row, column = place[operator.row.long()], place[operator.column.long()]
+    else:  # only the rows that are in blocks are read
+        row, entry = row_entries(operator, padding.node, padding.rows)
+        place = torch.full((padding.num_nodes,), -1, device=operator.device).index_copy_(0, padding.node, padding.rows)
+        column = place.index_select(0, operator.column.index_select(0, entry))
+        is_inside = (column >= 0).nonzero().squeeze(1)
+        row, column, entry = (each.index_select(0, is_inside) for each in (row, column, entry.long()))
     width = max(padding.width, 1)
     return BlockEntries(entry, row // width, row % width, column % width)
 
@@ -107,7 +119,12 @@ def dense_blocks(operator: SparseOperator, padding: Padding, entries: BlockEntri
     `entries`, if known, saves the search for the operator's entries in the blocks.
     """
     entry, block, row, column = block_entries(operator, padding) if entries is None else entries
-    values = operator.values if entry is None else operator.values.index_select(0, entry)
+    if entry is None:
+        values = operator.values
+    elif operator.has_values:
+        values = operator.values.index_select(0, entry)
+    else:
+        values = operator.values_at(padding.node_at(block * padding.width + row), entry)
     matrix = values.new_zeros(padding.num_blocks, padding.width, padding.width)
     # Added, not put: a stored zero between two blocks must not replace an entry of the first.
     matrix = matrix.index_put((block, row, column), values, accumulate=True)

@@ -71,6 +71,8 @@ class PatternOperator(SparseOperator):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         like = self.new_zeros(0).to(*args, **kwargs)
+        if (like.dtype, like.device) == (self.dtype, self.device):
+            return self
         row_pointer = self.row_pointer.to(like.device)
         return type(self)(
             row_pointer,

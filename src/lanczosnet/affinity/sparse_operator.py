@@ -81,6 +81,8 @@ class SparseOperator(Operator):
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         values = self.values.to(*args, **kwargs)
+        if values is self.values:
+            return self
         device = values.device
         row_pointer = self.row_pointer.to(device)
         return type(self)(
@@ -187,6 +189,8 @@ class SparseOperator(Operator):
 
     def without_segments(self) -> Self:
         """The same matrix, seen as one graph."""
+        if self.segment is None:
+            return self
         whole = self.with_values(self.values)
         whole.segment = whole.num_segments = None
         return whole

@@ -57,9 +57,23 @@ def long_float32_sum(basis: Tensor, vector: Tensor) -> bool:
 
 def small_sparse_graph(operator: Any, start: Tensor, num_steps: int, inner: Any, *others: Any, **options: Any) -> bool:
     """One graph, without restarts, on which the steps re-orthogonalise."""
-    is_one_sparse_graph = hasattr(operator, "row_pointer") and not hasattr(inner, "segment")
+    is_one_sparse_graph = hasattr(operator, "row_pointer") and not (
+        hasattr(inner, "segment") or hasattr(inner, "sizes")
+    )
     plain_steps = options.get("fresh_vector") is None and options.get("reorthogonalize", True)
     return is_one_sparse_graph and plain_steps and 0 < operator.num_nodes <= SMALL_GRAPH
+
+
+def large_sparse_graph(operator: Any, start: Tensor, num_steps: int, inner: Any, *others: Any) -> bool:
+    """One, or components that are ranges of its nodes, while all vectors fit into a tile."""
+    is_sparse = hasattr(operator, "row_pointer") and start.dim() == 1 and start.dtype in (torch.float32, torch.float64)
+    is_summed_here = not (hasattr(inner, "segment") or hasattr(inner, "own"))
+    return is_sparse and is_summed_here and len(start) > SMALL_GRAPH and num_steps <= TILE
+
+
+def tall_block(vectors: Tensor, other: Tensor) -> bool:
+    """Whose gradients, if it has any, are those of autograd."""
+    return len(vectors) > SMALL_GRAPH and not vectors.requires_grad and not torch.compiler.is_exporting()
 
 
 def small_dense_batch(operator: Any, num_steps: int) -> bool:

@@ -77,6 +77,14 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
     "project": (
         _torch("float64-sums", "float64_sums:project", conditions.long_float32_sum, "long float32 sums", "cpu"),
     ),
+    "block_coefficients": (
+        _torch(
+            "row-pieces", "tall_products:block_coefficients", conditions.tall_block, "blocks of more than 32,768 nodes"
+        ),
+    ),
+    "block_signal": (
+        _torch("row-pieces", "tall_products:block_signal", conditions.tall_block, "blocks of more than 32,768 nodes"),
+    ),
     "lanczos_iteration": (
         Implementation(
             "numpy",
@@ -86,6 +94,9 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
             "one sparse graph of at most 32,768 nodes",
         ),
         _triton("lanczos:iterate", conditions.small_dense_iteration, "float64 dense batches of at most 64 nodes"),
+    ),
+    "orthonormal_iteration": (
+        _triton("large_lanczos:iterate", conditions.large_sparse_graph, "a sparse graph of more than 32,768 nodes"),
     ),
     "lanczos_adjoint": (
         _triton("lanczos:backward_sweep", conditions.small_dense_sweep, "float64 dense batches of at most 64 nodes"),

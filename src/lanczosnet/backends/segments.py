@@ -25,7 +25,7 @@ def index_within_segment(segment: Tensor, num_segments: int) -> tuple[Tensor, Te
     """Each node's index within its segment, in node order, and the segments' sizes."""
     size = torch.bincount(segment, minlength=num_segments)
     order = torch.argsort(segment, stable=True)
-    first = (row_pointers(size)[:-1]).repeat_interleave(size)
+    first = (row_pointers(size)[:-1]).repeat_interleave(size, output_size=len(order))
     place = torch.empty_like(order)
     place[order] = torch.arange(len(order), device=segment.device) - first
     return place, size

@@ -10,10 +10,23 @@ from lanczosnet.affinity import Padding
 from lanczosnet.affinity.csr_product import ConstantMatrix
 from lanczosnet.affinity.operator import full_precision_product
 from lanczosnet.affinity.padding import SignalLayout
+from lanczosnet.backends import operation
 from lanczosnet.backends.processes import Processes
 from lanczosnet.krylov import RitzPairs
 
 LARGE = 512  # nodes of a component whose vectors are worth a product of their own
+
+
+@operation
+def block_coefficients(vectors: Tensor, signal: Tensor) -> Tensor:
+    """V^T X of one large block: `[node, step]`, `[node, channel]` -> `[step, channel]`."""
+    return vectors.mT @ signal
+
+
+@operation
+def block_signal(vectors: Tensor, coefficients: Tensor) -> Tensor:
+    """V Y, whose gradient is the former."""
+    return vectors @ coefficients
 
 
 class SpectralBasis(ABC):
@@ -144,13 +157,15 @@ class _LargeBlocks(NamedTuple):
             return []
         rows = signal if self.are_all else signal.index_select(0, self.nodes)
         parts = zip(self.vectors, rows.split([len(block) for block in self.vectors]), strict=True)
-        return [full_precision_product(block.mT, part) for block, part in parts]
+        with torch.autocast(signal.device.type, enabled=False):
+            return [block_coefficients(block, part.to(block.dtype)) for block, part in parts]
 
     def lifted(self, coefficients: Tensor) -> Tensor:
         """On their nodes."""
         widths = [block.shape[1] for block in self.vectors]
         parts = zip(self.vectors, coefficients.split(widths), strict=True)
-        rows = [full_precision_product(block, part) for block, part in parts]
+        with torch.autocast(coefficients.device.type, enabled=False):
+            rows = [block_signal(block, part.to(block.dtype)) for block, part in parts]
         return rows[0] if len(rows) == 1 else torch.cat(rows)
 
 

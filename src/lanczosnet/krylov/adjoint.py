@@ -83,12 +83,23 @@ def lanczos_iteration(
     reorthogonalize: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """num_steps + 1 Lanczos vectors `[..., step, node]`, gamma, beta and steps, zero after a breakdown; no gradient."""
-    if reorthogonalize and fresh_vector is None and has_long_basis(start, num_steps, inner):
-        return iterate_in_batches(operator.product, start, num_steps, inner, breakdown)
+    if reorthogonalize and fresh_vector is None:
+        if has_long_basis(start, num_steps, inner):
+            return iterate_in_batches(operator.product, start, num_steps, inner, breakdown)
+        return orthonormal_iteration(operator, start, num_steps, inner, breakdown)
     basis = PreallocatedBasis(start, num_steps + 1)
     options = {"breakdown": breakdown, "fresh_vector": fresh_vector, "reorthogonalize": reorthogonalize}
     found = iterate(operator.product, start, num_steps, inner, basis, **options)  # type: ignore[arg-type]
     return basis.block, *found
+
+
+@operation
+def orthonormal_iteration(
+    operator: Operator, start: Tensor, num_steps: int, inner: InnerProduct, breakdown: Breakdown
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The same with two-pass Gram-Schmidt in every step, which is what a large graph costs beside its products."""
+    basis = PreallocatedBasis(start, num_steps + 1)
+    return basis.block, *iterate(operator.product, start, num_steps, inner, basis, breakdown=breakdown)
 
 
 @operation

@@ -100,7 +100,7 @@ class _Growing:
         for _ in range(scale):
             diffused = operator.product(diffused)
         self.square = segment_sum(diffused.double().square().sum(1), self.segment, count)
-        self.rest = rest_of(operator, start, self.segment, is_large)
+        self.rest = rest_of(operator, start, self.segment, ~is_large)
         if self.rest is not None:
             self.rest_signal, self.rest_diffused = signal[self.rest.node], diffused[self.rest.node]
         self.large = [

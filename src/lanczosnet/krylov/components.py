@@ -11,7 +11,7 @@ from lanczosnet.affinity import SparseOperator, connected_components
 from lanczosnet.krylov import start as start_vectors
 from lanczosnet.krylov.large_components import large_components, large_ritz_pairs
 from lanczosnet.krylov.ritz import RitzPairs, checked_search_steps
-from lanczosnet.krylov.small_components import rest_of, small_ritz_pairs
+from lanczosnet.krylov.small_components import small_ritz_pairs, write_rest
 
 
 def component_ritz_pairs(
@@ -30,8 +30,8 @@ def component_ritz_pairs(
     With `search_steps`, this number of steps is run, and the `leading` pairs are kept.
     `components` are those of `connected_components`, where they are known.
 
-    Large components (`large_components`) are iterated one by one. A search in one of them restarts whenever it holds
-    twice `num_pairs` vectors, from the best of them.
+    Large components (`large_components`) are iterated side by side, all in the same few operations. A long search goes
+    through them one by one, and restarts whenever it holds twice `num_pairs` vectors, from the best of them.
     """
     if num_pairs < 1:
         raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
@@ -41,20 +41,25 @@ def component_ritz_pairs(
     search_steps = checked_search_steps(search_steps, num_pairs)
     with torch.no_grad():
         segment, count = connected_components(operator) if components is None else components
-        size = torch.bincount(segment, minlength=count)
+        size = sizes_of(segment, count)
         is_small = size <= exact_up_to
         if start is None:
             start = start_vectors.ones(operator)
         else:
             check_start(start, segment, ~is_small)
-        is_large = large_components(size, num_pairs) & ~is_small
-        if bool(is_large.any()):
-            pairs = large_ritz_pairs(operator, start, segment, size, is_large, num_pairs, search_steps)
-            rest = rest_of(operator, start, segment, is_large)
-            if rest is not None:
-                rest.write(rest.pairs(num_pairs, exact_up_to, search_steps), pairs)
-            return pairs
-        return small_ritz_pairs(operator, start, segment, [is_small], num_pairs, search_steps)
+        large = (large_components(size, len(segment), num_pairs) & ~is_small).nonzero().squeeze(1)
+        if not len(large):
+            return small_ritz_pairs(operator, start, segment, [is_small], num_pairs, search_steps)
+        pairs = large_ritz_pairs(operator, start, segment, size, large, num_pairs, search_steps)
+        if len(large) < count:
+            is_rest = torch.ones_like(is_small).index_fill_(0, large, False)
+            write_rest(pairs, operator, start, is_rest, size, exact_up_to, search_steps)
+        return pairs
+
+
+def sizes_of(segment: Tensor, count: int) -> Tensor:
+    """The nodes of every component."""
+    return torch.full_like(segment[:1], len(segment)) if count == 1 else torch.bincount(segment, minlength=count)
 
 
 def check_start(start: Tensor, segment: Tensor, is_large: Tensor) -> None:

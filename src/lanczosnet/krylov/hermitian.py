@@ -45,8 +45,7 @@ def hermitian_ritz_pairs(
             found = RitzPairs(zeros(count, 2 * num_pairs), zeros(len(start), 2 * num_pairs), size, segment)
         else:
             found = _completed(leading(_of_lanczos(operator, start, steps, segment, count), num_pairs), num_pairs)
-        groups = [group & is_small for group in of_similar_size(size)]
-        write_exact_pairs(found, operator, segment, size, [group for group in groups if bool(group.any())])
+        write_exact_pairs(found, operator, segment, size, of_similar_size(size, 2 * exact_up_to))
     return RitzPairs(found.values, found.vectors, torch.where(is_small, size, found.rank), segment)
 
 

@@ -4,6 +4,7 @@ A basis is stored `[..., step, node]`, so that a projection is one matrix produc
 Coefficients have one row per graph: `[..., step]`, or `[segment, step]` for ragged graphs.
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import torch
@@ -102,6 +103,40 @@ class SegmentInnerProduct:
 
     def total(self, sums: Tensor) -> Tensor:
         return sums
+
+
+class RangeInnerProduct:
+    """Components side by side, each of which is a range of nodes: no node is looked up, and each is summed alone."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.sizes = sizes
+
+    def project(self, basis: Tensor, vector: Tensor) -> Tensor:
+        return torch.stack([project(*part) for part in self._parts(basis, vector)])
+
+    def combine(self, basis: Tensor, coefficients: Tensor) -> Tensor:
+        parts = zip(coefficients, basis.split(self.sizes, -1), strict=True)
+        return torch.cat([own @ part for own, part in parts])
+
+    def without(self, vector: Tensor, basis: Tensor, coefficients: Tensor) -> Tensor:
+        parts = zip(self._parts(basis, vector), coefficients, strict=True)
+        return torch.cat([torch.addmv(part, own.mT, along, alpha=-1) for (own, part), along in parts])
+
+    def dot(self, left: Tensor, right: Tensor) -> Tensor:
+        return torch.stack([part.sum(dtype=torch.float64) for part in (left * right).split(self.sizes)])
+
+    def norm(self, vector: Tensor) -> Tensor:
+        parts = vector.split(self.sizes)
+        return torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for part in parts])
+
+    def spread(self, per_graph: Tensor) -> Tensor:
+        return torch.cat([each.expand(size) for each, size in zip(per_graph, self.sizes, strict=True)])
+
+    def total(self, sums: Tensor) -> Tensor:
+        return sums
+
+    def _parts(self, basis: Tensor, vector: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+        return zip(basis.split(self.sizes, -1), vector.split(self.sizes), strict=True)
 
 
 class HermitianInnerProduct:

@@ -1,4 +1,4 @@
-"""Ritz pairs of components that are large enough to be iterated one by one."""
+"""Ritz pairs of components that are large enough to be summed up on their own."""
 
 from collections.abc import Iterator
 
@@ -13,18 +13,19 @@ from lanczosnet.krylov.iteration import Breakdown, unit
 from lanczosnet.krylov.lanczos import check_symmetric, in_full_precision
 from lanczosnet.krylov.ritz import RitzPairs
 from lanczosnet.krylov.setup import prepare
+from lanczosnet.krylov.side_by_side import Components, ranges_of, side_by_side
 from lanczosnet.krylov.space import FEW_PAIRS, SMALL_GRAPH, KrylovSpace
 
 LARGE_COMPONENT = 2**10  # nodes, whose steps take longer than it takes to start them
 MOST_SURPLUS = 64  # vectors of a search beyond the pairs that are wanted
 
 
-def large_components(size: Tensor, num_pairs: int) -> Tensor:
-    """Which components, of so many nodes each, are iterated on their own: the only place that chooses.
+def large_components(size: Tensor, num_nodes: int, num_pairs: int) -> Tensor:
+    """Which components, of so many nodes each, are summed up on their own: the only place that chooses.
 
-    Side by side, a small graph's components take fewer operations; one by one, larger ones take no segment sums.
+    A small graph's components take fewer operations with segment sums.
     """
-    if int(size.sum()) <= SMALL_GRAPH and num_pairs <= FEW_PAIRS:
+    if num_nodes <= SMALL_GRAPH and num_pairs <= FEW_PAIRS:
         return torch.zeros_like(size, dtype=torch.bool)
     return size >= LARGE_COMPONENT
 
@@ -34,14 +35,20 @@ def large_ritz_pairs(
     start: Tensor,
     segment: Tensor,
     size: Tensor,
-    is_large: Tensor,
+    large: Tensor,
     num_pairs: int,
     search_steps: int,
 ) -> RitzPairs:
-    """The leading pairs of the large components; those of the others are zero."""
+    """The leading pairs of the components `large` `[component]`; those of the others are zero."""
+    check_symmetric(operator)
     pairs = FoundPairs(operator, segment, size, num_pairs)
     capacity = min(search_steps, num_pairs + min(max(num_pairs, 20), MOST_SURPLUS))
     with in_full_precision(operator, start):
+        if search_steps <= min(capacity, FEW_PAIRS):
+            for ranges in ranges_of(operator, start, Components(segment, size, large), num_pairs):
+                pairs.write_all(ranges.label, ranges.node, *side_by_side(ranges, num_pairs, search_steps))
+            return pairs.result()
+        is_large = torch.zeros_like(size, dtype=torch.bool).index_fill(0, large, True)
         for label, node, S, first in parts(operator, start, segment, size, is_large):
             space = krylov_space(S, first, num_pairs, capacity)
             pairs.write(label, node, *searched(space, num_pairs, search_steps))
@@ -71,7 +78,6 @@ def parts(operator: SparseOperator, start: Tensor, segment: Tensor, size: Tensor
 
 def krylov_space(operator: SparseOperator, start: Tensor, num_steps: int, capacity: int) -> KrylovSpace:
     """Of one component, in the type that so many steps need."""
-    check_symmetric(operator)
     setup = prepare(operator, start, num_steps, None, None, validate=False)
     breakdown = setup.breakdown
     if bool(setup.inner.total((start == 0).sum())):  # the largest entry may be another component's
@@ -118,6 +124,18 @@ class FoundPairs:
             self.vectors[:rank] = vectors
         else:
             self.vectors[:rank].index_copy_(1, node, vectors)
+
+    def write_all(self, label: Tensor, node: Tensor | None, values: Tensor, vectors: Tensor, rank: Tensor) -> None:
+        """Those of several components `[component, step]` and their nodes `[step, node]`, likewise."""
+        self.values.index_copy_(0, label, values.to(self.values.dtype))
+        self.rank.index_copy_(0, label, rank)
+        vectors = vectors.to(self.values.dtype)
+        if node is None:  # the first to be written
+            self.vectors = vectors
+            return
+        if self.vectors is None:
+            self.vectors = self._empty()
+        self.vectors.index_copy_(1, node, vectors)
 
     def result(self) -> RitzPairs:
         vectors = self._empty() if self.vectors is None else self.vectors

@@ -1,6 +1,6 @@
 """From the tridiagonal T to Ritz values and vectors, and to powers of T."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import NamedTuple
 
@@ -21,8 +21,13 @@ class RitzPairs(NamedTuple):
 
 def tridiagonal_matrix(result: Tridiagonalization) -> Tensor:
     """T (Eq. 2), `[..., step, step]`."""
-    beta = result.off_diagonal[..., :-1]
-    return torch.diag_embed(result.diagonal) + torch.diag_embed(beta, 1) + torch.diag_embed(beta, -1)
+    return tridiagonal(result.diagonal, result.off_diagonal)
+
+
+def tridiagonal(diagonal: Tensor, off_diagonal: Tensor) -> Tensor:
+    """The same from gamma and beta, `[..., step]`, of which the last beta is not part."""
+    beta = off_diagonal[..., :-1]
+    return torch.diag_embed(diagonal) + torch.diag_embed(beta, 1) + torch.diag_embed(beta, -1)
 
 
 def ritz(result: Tridiagonalization) -> RitzPairs:
@@ -64,16 +69,23 @@ def leading(pairs: RitzPairs, num_pairs: int) -> RitzPairs:
         raise ValueError(f"num_pairs must be at least 1, but is {num_pairs}")
     if num_pairs >= pairs.values.shape[-1]:
         return pairs
-    place = torch.arange(pairs.values.shape[-1], device=pairs.values.device)
-    modulus = pairs.values.abs().masked_fill(place >= pairs.rank.unsqueeze(-1), -1.0)  # padding comes last
-    chosen = modulus.topk(num_pairs, -1).indices.sort(-1).values
+    chosen = leading_steps(pairs.values, pairs.rank, num_pairs)
     of_node = chosen.unsqueeze(-2) if pairs.segment is None else chosen[pairs.segment]
     shape = (*pairs.vectors.shape[:-1], chosen.shape[-1])
     vectors = pairs.vectors.gather(-1, of_node.expand(shape))
     return RitzPairs(pairs.values.gather(-1, chosen), vectors, pairs.rank.clamp(max=num_pairs), pairs.segment)
 
 
-def eigh_of_leading(matrix: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+def leading_steps(values: Tensor, rank: Tensor, num_pairs: int) -> Tensor:
+    """Which Ritz values have the largest modulus, `[..., pair]`, in their order."""
+    place = torch.arange(values.shape[-1], device=values.device)
+    modulus = values.abs().masked_fill(place >= rank.unsqueeze(-1), -1.0)  # padding comes last
+    return modulus.topk(num_pairs, -1).indices.sort(-1).values
+
+
+def eigh_of_leading(
+    matrix: Tensor, size: Tensor, eigh: Callable[[Tensor], tuple[Tensor, Tensor]] = torch.linalg.eigh
+) -> tuple[Tensor, Tensor]:
     """Eigenpairs, falling, of the leading size x size block of zero-padded symmetric matrices `[..., n, n]`.
 
     The padding is moved below the spectrum before eigh, so that it cannot mix with true zero eigenvalues.
@@ -81,7 +93,7 @@ def eigh_of_leading(matrix: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
     place = torch.arange(matrix.shape[-1], device=matrix.device)
     is_padding = place >= size.unsqueeze(-1)
     below = -1.0 - 2.0 * matrix.detach().abs().sum(-1).amax(-1, keepdim=True) if matrix.shape[-1] else 0.0
-    values, vectors = torch.linalg.eigh(matrix + torch.diag_embed(is_padding * below))
+    values, vectors = eigh(matrix + torch.diag_embed(is_padding * below))
     values, vectors = values.flip(-1), vectors.flip(-1)
     return values.masked_fill(is_padding, 0.0), vectors.masked_fill(is_padding.unsqueeze(-2), 0.0)
 

@@ -34,6 +34,7 @@ class KrylovSpace:
         self.block[0] = start
         self.diagonal, self.off_diagonal = start.new_zeros(2, capacity, dtype=torch.float64)
         self.coupling = self.diagonal[:0]
+        self.lengths: list[float] = []  # of the residuals of the last batch
         self.batch = 2
         self.limit = math.sqrt(torch.finfo(start.dtype).eps) / 4
         self.deflated = self.block[:0]
@@ -66,7 +67,7 @@ class KrylovSpace:
             kept = self._orthogonalize(batch)
             if kept == 0:  # one step of the plain algorithm
                 self._step(self.size, everything=True)
-                kept = 1
+                kept, self.lengths = 1, self.off_diagonal[self.size : self.size + 1].tolist()
             self.size += kept
             self._end_at_breakdown(kept)
 
@@ -90,7 +91,9 @@ class KrylovSpace:
         known, new = self.block[: self.size + 1], self.block[self.size + 1 : self.size + 1 + batch]
         # With earlier vectors.
         overlap = self.inner.total(project(new, self.block[: self.size + batch].mT)).tril(self.size)
-        loss = (torch.linalg.vector_norm(overlap, dim=1) / self.limit).tolist()
+        lost = torch.linalg.vector_norm(overlap, dim=1).double() / self.limit
+        facts = torch.cat([lost, self.off_diagonal[self.size : self.size + batch]]).tolist()  # the host waits once
+        loss, self.lengths = facts[:batch], facts[batch:]
         kept = next((place for place, each in enumerate(loss) if not each <= 1.0), batch)
         self._adapt(overlap[-1, : self.size + 1], batch, kept, loss[-1])
         new, overlap = new[:kept], overlap[:kept]
@@ -115,9 +118,9 @@ class KrylovSpace:
 
     def _end_at_breakdown(self, count: int) -> None:
         """Of the last so many steps."""
-        is_last = (self.off_diagonal[self.size - count : self.size] == 0).nonzero()
-        if len(is_last):
-            self.size += int(is_last[0]) + 1 - count
+        is_last = [length == 0.0 for length in self.lengths[:count]]
+        if any(is_last):
+            self.size += is_last.index(True) + 1 - count
             self.diagonal[self.size :] = self.off_diagonal[self.size :] = 0.0
             self.is_exhausted = True
 

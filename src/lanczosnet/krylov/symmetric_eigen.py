@@ -14,6 +14,13 @@ def symmetric_eigen(matrix: Tensor, dtype: torch.dtype = torch.float64) -> tuple
     return symmetric_eigenpairs(matrix.detach().to(dtype))
 
 
+def sorted_eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The same with rising eigenvalues, in the type of the matrix."""
+    values, vectors = symmetric_eigen(matrix, matrix.dtype)
+    values, order = values.sort(stable=True, dim=-1)
+    return values, vectors.gather(-1, order.unsqueeze(-2).expand_as(vectors))
+
+
 @operation
 def symmetric_eigenpairs(matrix: Tensor) -> tuple[Tensor, Tensor]:
     return torch.linalg.eigh(matrix)

@@ -6,12 +6,17 @@ import torch
 from forced import forced, implementation
 from graph_builders import generator
 from interpreted import HAS_TRITON, call_interpreted, needs_triton
-from lanczosnet.affinity import DenseOperator, normalized
+from lanczosnet.affinity import DenseOperator, adjacency, normalized
 from lanczosnet.backends import REFERENCE, conditions, serves, use_backend
 from lanczosnet.backends.conditions import TILE
 from lanczosnet.krylov import lanczos
 from lanczosnet.krylov.adjoint import lanczos_adjoint
-from lanczosnet.krylov.inner_product import WholeInnerProduct
+from lanczosnet.krylov.inner_product import (
+    HermitianInnerProduct,
+    RangeInnerProduct,
+    SegmentInnerProduct,
+    WholeInnerProduct,
+)
 from lanczosnet.krylov.iteration import PreallocatedBasis, RecordedBasis, iterate
 from lanczosnet.krylov.setup import prepare
 
@@ -175,3 +180,21 @@ def test_the_kernels_serve_small_dense_batches() -> None:
     assert not is_small_batch(S.to(torch.float32), 4)
     assert not is_small_batch(graphs(TILE + 1).to("cuda"), 4)
     assert not is_small_batch(DenseOperator(S.values[0]), 4)
+
+
+def test_the_kernels_of_large_graphs_serve_one_graph_or_ranges_of_nodes() -> None:
+    num_nodes = conditions.SMALL_GRAPH + 2
+    no_edges = torch.zeros(2, 0, dtype=torch.long)
+    A = adjacency(no_edges, num_nodes=num_nodes)
+    start = torch.ones(num_nodes)
+    halves = RangeInnerProduct([num_nodes // 2, num_nodes // 2])
+    for inner in (WholeInnerProduct(), halves):
+        assert conditions.large_sparse_graph(A, start, TILE, inner)
+        assert not conditions.large_sparse_graph(A, start, TILE + 1, inner)
+        assert not conditions.large_sparse_graph(A, start[: conditions.SMALL_GRAPH], 5, inner)
+        assert not conditions.large_sparse_graph(A, start.unsqueeze(0), 5, inner)
+    for inner in (SegmentInnerProduct(start.long(), 2), HermitianInnerProduct(WholeInnerProduct())):
+        assert not conditions.large_sparse_graph(A, start, 5, inner)
+    two = adjacency(no_edges, num_nodes=2)
+    assert not conditions.small_sparse_graph(two, start[:2], 5, RangeInnerProduct([1, 1]))
+    assert conditions.small_sparse_graph(two, start[:2], 5, WholeInnerProduct())

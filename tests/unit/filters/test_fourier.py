@@ -1,8 +1,10 @@
 import pytest
 import torch
 
+from forced import forced
 from graph_builders import generator, ragged_operator, random_operator, random_vector, tolerance
 from lanczosnet.affinity import adjacency, normalized
+from lanczosnet.backends import tall_products
 from lanczosnet.filters import fourier, fourier_transform, inverse_fourier_transform, spectral_basis
 from lanczosnet.krylov import RitzPairs, component_ritz_pairs, lanczos, ritz
 
@@ -78,6 +80,24 @@ def test_the_low_rank_product_does_not_depend_on_the_signs_of_the_ritz_vectors()
         inverse_fourier_transform(p, p.values.unsqueeze(-1) ** 2 * fourier_transform(p, x)) for p in (pairs, flipped)
     ]
     torch.testing.assert_close(*results)
+
+
+def smoothed_with_gradient(basis, x):
+    y = basis.lift(basis.project(x))
+    return y, *torch.autograd.grad(y.sin().sum(), x)
+
+
+def test_products_in_pieces_are_those_of_the_basis(monkeypatch) -> None:
+    monkeypatch.setattr(fourier, "LARGE", 3)
+    monkeypatch.setattr(tall_products, "ROWS", 2)
+    S = ragged_operator(torch.float64, torch.device("cpu"), sizes=(5, 1, 8, 3))
+    basis = spectral_basis(component_ritz_pairs(S, 4))
+    x = signal(S.num_nodes, torch.float64, S.device).requires_grad_()
+    found = [smoothed_with_gradient(basis, x)]
+    with forced("block_coefficients", "row-pieces") as projected, forced("block_signal", "row-pieces") as lifted:
+        found.append(smoothed_with_gradient(basis, x))
+    assert len(projected) == len(lifted) == 3
+    torch.testing.assert_close(*found)
 
 
 def test_a_graph_without_nodes_has_an_empty_spectrum() -> None:

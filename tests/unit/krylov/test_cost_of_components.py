@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from graph_builders import generator
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized, sparse_operator
-from lanczosnet.krylov import component_ritz_pairs, large_components
+from lanczosnet.krylov import adjoint, component_ritz_pairs, lanczos, large_components, start
 from lanczosnet.krylov.inner_product import SegmentInnerProduct
+from operations import operations
 
 NODES, DEGREE, PAIRS = 4000, 10, 20
 READ_BY_INDEX = ("index", "index_select", "gather")
@@ -57,11 +58,12 @@ class Count(TorchDispatchMode):
 def multiplied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The entries of all products, once thousands of nodes are a large graph; segment sums of it are an error."""
     monkeypatch.setattr(large_components, "SMALL_GRAPH", 0)
+    monkeypatch.setenv("LANCZOSNET_BACKEND", "reference")  # as for larger graphs
     entries, plain = [], sparse_operator.csr_product
 
-    def product(matrix, signal):
+    def product(matrix, signal, *others):
         entries.append(matrix.values().numel())
-        return plain(matrix, signal)
+        return plain(matrix, signal, *others)
 
     def refuse(inner, basis, vector):
         raise AssertionError("a large component was projected segment by segment")
@@ -113,6 +115,42 @@ def test_the_number_of_operations_does_not_follow_the_number_of_components(edges
     with Every() as one:
         component_ritz_pairs(whole, PAIRS, components=components)
     assert found.number <= 2.5 * one.number
+
+
+# Beside the iteration: operations that `lanczos` does not have, and how often the host waits for a device.
+MOST = {
+    "one component": (40, 3),
+    "nodes alone": (80, 8),
+    "many nodes alone": (80, 8),
+    "tiny components": (150, 16),
+    "a hub": (40, 3),
+    "two halves": (80, 6),
+}
+WAITS = ("_local_scalar_dense", "_unique2", "bincount", "nonzero", "masked_select", "equal")
+
+
+@pytest.mark.parametrize(("name", "most"), MOST.items())
+def test_pairs_take_few_operations_and_host_reads_beside_the_iteration(name, most, multiplied, monkeypatch):
+    monkeypatch.setattr("lanczosnet.krylov.setup.SMALL_BASIS", 0)
+    S = operator_of(SIX[name])
+    components = connected_components(S)
+    waits, plain = [], adjoint.orthonormal_iteration
+
+    def unseen(*arguments):
+        with _disable_current_modes():
+            return plain(*arguments)
+
+    def noted(method):
+        return lambda tensor, *arguments: waits.append(method) or method(tensor, *arguments)
+
+    monkeypatch.setattr(adjoint, "orthonormal_iteration", unseen)
+    monkeypatch.setattr("lanczosnet.krylov.side_by_side.lanczos_iteration", adjoint.lanczos_iteration)
+    known = operations(lambda: lanczos(S, start.ones(S), PAIRS))
+    for method in (torch.Tensor.tolist, torch.Tensor.cpu):
+        monkeypatch.setattr(torch.Tensor, method.__name__, noted(method))
+    found = operations(lambda: component_ritz_pairs(S, PAIRS, components=components))
+    assert found.total() - known.total() <= most[0]
+    assert sum(found[name] for name in WAITS) + len(waits) <= most[1]
 
 
 class Every(TorchDispatchMode):

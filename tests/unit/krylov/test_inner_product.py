@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from graph_builders import generator, tolerance
-from lanczosnet.krylov.inner_product import SegmentInnerProduct, WholeInnerProduct, inner_product
+from lanczosnet.krylov.inner_product import RangeInnerProduct, SegmentInnerProduct, WholeInnerProduct, inner_product
 
 NODES, STEPS = 12, 3
 
@@ -18,8 +18,11 @@ def pieces(dtype, device):
     return basis, vector, basis.transpose(0, 1).reshape(STEPS, NODES), vector.flatten(), SegmentInnerProduct(segment, 2)
 
 
-def test_segments_and_batches_agree_in_every_operation(pieces, dtype):
+@pytest.mark.parametrize("as_ranges", [False, True], ids=["segments", "ranges"])
+def test_segments_and_batches_agree_in_every_operation(as_ranges, pieces, dtype):
     basis, vector, flat_basis, flat_vector, segments = pieces
+    if as_ranges:
+        segments = RangeInnerProduct([NODES // 2, NODES // 2])
     whole = WholeInnerProduct()
     close = {"atol": tolerance(dtype), "rtol": 0}
     coefficients = whole.project(basis, vector)

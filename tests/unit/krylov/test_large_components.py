@@ -5,7 +5,7 @@ import torch
 
 from graph_builders import both_ways, orthogonality_error, path_edges, random_edges, random_vector, tolerance
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
-from lanczosnet.krylov import component_ritz_pairs, large_components
+from lanczosnet.krylov import component_ritz_pairs, large_components, side_by_side
 
 
 @pytest.fixture
@@ -87,6 +87,83 @@ def test_a_heavy_component_does_not_end_the_iteration_of_a_light_one(dtype, devi
     torch.testing.assert_close(pairs.values[light], alone.values[0], rtol=tolerance(dtype, 1024), atol=0)
 
 
+def in_a_row(sizes, dtype, device):
+    """Components one after the other, with single nodes among the first one's."""
+    parts, first = [], 0
+    for index, size in enumerate(sizes):
+        parts.append(torch.cat([random_edges(size, index), path_edges(size)], 1) + first)
+        first += size
+    edges = torch.cat(parts, 1)
+    edges = edges + (edges >= 3) + (edges >= 7)  # nodes 3 and 8 are alone
+    return normalized(adjacency(edges.to(device), dtype=dtype, num_nodes=first + 2))
+
+
+def cut_out(S, num_pairs):
+    """The nodes of the operators that are iterated; None for the graph as it is."""
+    segment, count = connected_components(S)
+    size = segment.bincount(minlength=count)
+    components = side_by_side.Components(segment, size, (size >= 10).nonzero().squeeze(1))
+    ranges = side_by_side.ranges_of(S, torch.ones(S.num_nodes, dtype=S.dtype), components, num_pairs)
+    return [(each.node is not None and len(each.node), each.sizes) for each in ranges]
+
+
+def test_components_in_a_row_are_not_cut_out(dtype, device, one_by_one, monkeypatch):
+    monkeypatch.setattr("lanczosnet.krylov.setup.SMALL_BASIS", 0)
+    S = in_a_row((30, 40, 25), dtype, device)
+    assert cut_out(S, 5) == [(False, [32, 40, 25])]
+    vector = random_vector(S)
+    one_by_one(False)
+    expected = component_ritz_pairs(S, 5, vector)
+    one_by_one()
+    pairs = component_ritz_pairs(S, 5, vector)
+    assert pairs.rank.tolist() == expected.rank.tolist()
+    torch.testing.assert_close(pairs.values, expected.values, atol=tolerance(dtype), rtol=0)
+    torch.testing.assert_close(reconstruction(pairs), reconstruction(expected), atol=tolerance(dtype, 1024), rtol=0)
+    assert orthogonality_error(pairs.vectors[:, :5].double() * (pairs.segment == 0)[:, None]) < tolerance(dtype)
+
+
+@pytest.mark.parametrize("is_shuffled", [False, True])
+def test_pairs_of_two_large_components_are_orthonormal(is_shuffled, device):
+    S = (
+        normalized(graph_of((21_000, 20_000, 1), torch.float32, device))
+        if is_shuffled
+        else in_a_row((21_000, 20_000), torch.float32, device)
+    )
+    pairs = component_ritz_pairs(S, 20)
+    image = S @ pairs.vectors
+    for label in pairs.segment.bincount().topk(2).indices.tolist():
+        own = (pairs.segment == label).unsqueeze(1)
+        V = (pairs.vectors * own).double()
+        assert orthogonality_error(V) < 1e-6
+        torch.testing.assert_close((V * image).sum(0), pairs.values[label].double(), atol=1e-5, rtol=0)
+
+
+def test_what_is_cut_out(device, monkeypatch):
+    shuffled = graph_of((40, 40), torch.float32, device)
+    most = graph_of((90, 12, 15, 1), torch.float32, device)
+    monkeypatch.setattr("lanczosnet.krylov.setup.SMALL_BASIS", 0)
+    assert cut_out(shuffled, 5) == [(80, [40, 40])]
+    found = cut_out(most, 5)
+    assert found[0] == (False, [118])
+    assert [nodes for nodes, _ in found[1:]] == [27]
+    monkeypatch.setattr("lanczosnet.krylov.setup.SMALL_BASIS", 13 * 5)  # small ones are iterated in float64
+    assert cut_out(most, 5) == [(False, [118]), (15, [15]), (12, [12])]
+
+
+@pytest.mark.parametrize("num_pairs", [3, 12])
+def test_single_nodes_have_their_diagonal_entry(num_pairs, dtype, device, one_by_one):
+    one_by_one()
+    A = graph_of((40, 1, 1, 2), dtype, device)
+    S = A.plus_diagonal(torch.arange(A.num_nodes, dtype=dtype, device=device))
+    pairs = component_ritz_pairs(S, num_pairs)
+    size = pairs.segment.bincount()
+    for node in (size[pairs.segment] == 1).nonzero().flatten().tolist():
+        label = int(pairs.segment[node])
+        assert int(pairs.rank[label]) == 1
+        assert pairs.values[label].tolist() == [node, *[0.0] * (num_pairs - 1)]
+        assert pairs.vectors[node].tolist() == [1.0, *[0.0] * (num_pairs - 1)]
+
+
 def test_known_components_are_not_found_again(device, monkeypatch):
     S = normalized(graph_of((20, 3), torch.float64, device))
     known = connected_components(S)
@@ -117,7 +194,7 @@ def test_an_operator_that_is_not_symmetric_is_refused(device, one_by_one):
 )
 def test_which_components_are_large(sizes, num_pairs, chosen):
     """The graphs of the paper's tables are iterated as they were, bit by bit."""
-    is_large = large_components.large_components(torch.tensor(sizes), num_pairs)
+    is_large = large_components.large_components(torch.tensor(sizes), sum(sizes), num_pairs)
     assert is_large.nonzero().flatten().tolist() == chosen
 
 

@@ -70,7 +70,7 @@ def test_a_seed_determines_everything_and_the_callers_random_state_stays(data):
 
 
 def test_the_model_ends_with_the_weights_of_the_best_epoch():
-    model, fitted, reports = trained(communities(), epochs=30, learning_rate=0.3, averaging=0.0, choose_by="loss")
+    model, fitted, reports = trained(communities(), epochs=30, learning_rate=0.1, averaging=0.0, choose_by="loss")
     best = min(reports, key=lambda report: report.val_loss)
     assert fitted.best_epoch == best.epoch < 30
     assert [report.epoch for report in reports if report.is_best][-1] == best.epoch
