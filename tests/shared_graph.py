@@ -60,7 +60,7 @@ def found_here(folder: Path, partition: Tensor | None = None) -> dict[str, Any]:
     """What a process finds of a stored graph, put together for all nodes."""
     data, processes = load(folder), processes_here()
     if partition is not None:
-        data.partition = partition
+        data.process_of_node = partition
     facts: dict[str, Any] = {}
     if processes.size > 1:
         shard = shard_of(data, processes, torch.float64, torch.device("cpu")).shard

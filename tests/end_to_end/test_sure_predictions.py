@@ -42,7 +42,8 @@ def test_what_is_asked_for_stands_beside_the_predictions(model):
     names = {"lower_y", "upper_y"} if task == "regression" else {"predicted_y_probability"}
     for place in (folder, folder / "seed-0"):
         plain = table(invoke("predict", place, "CCO", "C1CC").stdout)
-        asked = table(invoke("predict", place, "CCO", "C1CC", option, "--level", 0.5).stdout)
+        level = ["--level", 0.5] if task == "regression" else []
+        asked = table(invoke("predict", place, "CCO", "C1CC", option, *level).stdout)
         assert names <= asked[0].keys()
         assert {"nearest_training_similarity", "notice", "error"} <= asked[0].keys()
         assert {asked[1][name] for name in names} == {""}
@@ -65,6 +66,38 @@ def test_evaluate_measures_them_on_the_part_that_is_named(model):
     for part in ("val", "test"):
         shown = invoke("evaluate", folder, "--part", part, "--level", 0.5).stdout
         assert all(name in shown for name in names), shown
+
+
+def test_what_cannot_be_measured_is_said(model):
+    folder, task = model
+    found = invoke("evaluate", folder, "--level", 0.99)
+    assert ("need 99 validation items" in found.stderr) == (task == "regression")
+    assert invoke("evaluate", folder, "--level", 0.5).stderr == ""
+
+
+def test_a_level_without_intervals_is_bad_usage(model):
+    folder, _ = model
+    assert "--intervals" in invoke("predict", folder, "CCO", "--level", 0.5, expect=2).stderr
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npy"])
+def test_a_table_does_not_get_the_name_of_another_format(model, tmp_path, suffix):
+    told = invoke("predict", model[0], "CCO", "--out", tmp_path / f"found.{suffix}", expect=2).stderr
+    assert f"are written as .{suffix}" in " ".join(told.replace("│", "").split())
+
+
+def test_options_of_data_without_such_data_are_refused(model):
+    folder, _ = model
+    assert "--data-set is for graphs" in str(invoke("predict", folder, "CCO", "--data-set", "a=b", expect=1).exception)
+    told = invoke("evaluate", folder, "--data-set", "a=b", expect=2).stderr
+    assert "--data names" in " ".join(told.replace("│", "").split())
+
+
+def test_where_one_model_is_wanted_a_folder_of_several_is_refused_with_the_name_of_one(model):
+    folder, _ = model
+    assert "holds 2 models" in str(invoke("report", folder, expect=1).exception)
+    told = str(invoke("encode", folder, "CCO", "--out", folder / "f.csv", expect=1).exception)
+    assert f"It holds 2 models: name one, such as {folder / 'seed-0'}" in told
 
 
 def test_a_long_table_is_predicted_block_by_block(model, tmp_path, monkeypatch):

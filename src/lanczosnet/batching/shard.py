@@ -64,8 +64,8 @@ def balanced_bounds(row_pointer: Tensor, parts: int) -> Tensor:
 
 
 def owners_of(data: StoredGraph, parts: int) -> Owners:
-    """Those of the `partition` that the data carry, a process for every node; else ranges."""
-    given = data.get("partition")
+    """Those of the `process_of_node` that the data carry; else ranges."""
+    given = data.get("process_of_node")
     return RangeOwners(balanced_bounds(data.row_pointer, parts)) if given is None else GivenOwners(given)
 
 
@@ -77,6 +77,7 @@ def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device
     is_edge = torch.ones_like(rows.row, dtype=torch.bool) if rows.weight is None else rows.weight != 0
     label, shared = sharded_components(processes, rows.row[is_edge], rows.column[is_edge], own, owners)
     nodes, label, shared = _with_whole_components(processes, own, owners, label, shared)
+    _check_all_have_nodes(processes, len(nodes))
     if not torch.equal(nodes, own):
         rows = _rows(data, nodes)
     operator = _operator(processes, nodes, rows, owners, int(data.num_nodes or 0), dtype)
@@ -127,6 +128,17 @@ def _with_whole_components(
     nodes, label = torch.cat([nodes[~moves], arrived[:, 0]]), torch.cat([label[~moves], arrived[:, 1]])
     nodes, order = nodes.sort()
     return nodes, label[order], shared[~is_small]
+
+
+def _check_all_have_nodes(processes: Processes, num_nodes: int) -> None:
+    """All processes raise the error, so that none waits for another."""
+    sizes = processes.gathered(torch.tensor([num_nodes])).tolist()
+    if 0 in sizes:
+        busy = sum(size > 0 for size in sizes)
+        raise ValueError(
+            f"process {sizes.index(0)} has no nodes: a component of fewer than {SMALLEST_SHARED:,} nodes lies in one "
+            f"process. Start {'one process' if busy < 2 else f'{busy} processes'} for this graph"
+        )
 
 
 def _operator(

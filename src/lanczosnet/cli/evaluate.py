@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanczosnet.cli.options import DataDir, DataSettings, Device, Json, ModelFolder, device_of, read_data_settings
+from lanczosnet.cli.options import (
+    DataDir,
+    DataSettings,
+    Device,
+    Json,
+    ModelFolder,
+    device_of,
+    in_options,
+    read_data_settings,
+)
 from lanczosnet.cli.printing import print_facts
 
 if TYPE_CHECKING:
@@ -18,7 +27,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option(help="Other data than it was trained on; all of it counts.")] = None,
     data_settings: DataSettings = None,
     part: Annotated[str, typer.Option(help="train, val or test, of the model's own split.")] = "test",
-    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
+    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that intervals contain.")] = 0.9,
     device: Device = "cpu",
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -34,9 +43,11 @@ def evaluate(
     """
     if part not in ("train", "val", "test"):
         raise typer.BadParameter(f"{part!r} must be train, val or test", param_hint="--part")
+    if data_settings and data is None:
+        raise typer.BadParameter("these are options of the data that --data names", param_hint="--data-set")
     from lanczosnet.training.ensemble import load_models
     from lanczosnet.training.evaluation import evaluate as measure
-    from lanczosnet.training.evaluation import original_data
+    from lanczosnet.training.evaluation import original_data, unmeasured
 
     trained = load_models(model, device=device_of(device))
     if data is None:
@@ -51,6 +62,8 @@ def evaluate(
     facts: dict[str, Any] = {"model": str(model), "data": data or f"{trained.config.data.source} ({part})"}
     facts |= measured if as_json else {key: _text(value) for key, value in measured.items()}
     print_facts(facts, as_json)
+    if reason := unmeasured(trained, level):
+        typer.echo(f"calibration is not measured: {in_options(reason)}", err=True)
 
 
 def _columns_of(about: "DataRecord", task: "Task", data: str) -> dict[str, Any]:

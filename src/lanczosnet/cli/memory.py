@@ -26,20 +26,20 @@ class MemoryOptions:
     checkpoint_activations: Annotated[
         bool,
         typer.Option(
-            "--checkpoint-activations", help="Of Lanczos networks: less memory for more time, and the same results."
+            "--checkpoint-activations", help="Lanczos networks take less memory and more time; results are the same."
         ),
     ] = False
     host_features: Annotated[
         bool | None,
         typer.Option(
             "--host-features/--device-features",
-            help="Where features of one graph lie; by default on the host where a GPU has too little memory for them.",
+            help="Keep the features of one graph on the host or the device; default: what fits a GPU goes there.",
         ),
     ] = None
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print how much memory one graph will take, and do nothing.")
+        bool, typer.Option("--dry-run", help="Print the estimated memory of training on one graph, and stop.")
     ] = False
-    anyway: Annotated[bool, typer.Option("--anyway", help="Train where memory will not do, by the estimate.")] = False
+    anyway: Annotated[bool, typer.Option("--anyway", help="Train even if the estimate exceeds free memory.")] = False
 
     def settings(self) -> dict[str, Any]:
         """Options of the network."""
@@ -125,12 +125,13 @@ class _Plan:
         return estimate.total - (estimate.parts["features"] if are_there else 0)
 
     def advice(self, estimate: "MemoryEstimate", free: int) -> str:
-        changes = "; ".join(
-            f"{words} ({_readable(self.needed(less))})" for words, less in self._changes(estimate, free)
-        )
+        needed = self.needed(estimate)
+        changed = [(words, self.needed(less)) for words, less in self._changes(estimate, free)]
+        changes = "; ".join(f"{words} ({_readable(size)})" for words, size in changed if size < needed)
         return (
-            f"this training needs about {_readable(self.needed(estimate))} of memory, but {_readable(free)} are free. "
-            f"Less is needed with: {changes}. Or go on with --anyway"
+            f"this training needs about {_readable(needed)} of memory, but {_readable(free)} are free. "
+            + (f"Less is needed with: {changes}. " if changes else "")
+            + "Pass --anyway to train all the same"
         )
 
     def _changes(self, estimate: "MemoryEstimate", free: int) -> Iterator[tuple[str, "MemoryEstimate"]]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PREFIX = "predicted_"
 BLOCK = 8192  # molecules that are held at a time
+LEVEL = 0.9  # of intervals
 MOST_COLUMNS = 4  # items side by side on a terminal
 
 
@@ -57,12 +58,12 @@ def predict(
         str | None,
         typer.Option("--smiles-column", "--smiles", metavar="NAME", help="Of the SMILES; found where it is clear."),
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Beside every number the interval that its target lies in.")
-    ] = False,
-    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Share of targets that an interval holds.")] = 0.9,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add an interval to every predicted number.")] = False,
+    level: Annotated[
+        float | None, typer.Option(min=0.01, max=0.999, help="Share of targets that intervals contain; default 0.9.")
+    ] = None,
     calibrated: Annotated[
-        bool, typer.Option("--calibrated", help="Probabilities as often right as they say on the validation part.")
+        bool, typer.Option("--calibrated", help="Calibrate probabilities on the validation part.")
     ] = False,
     data_settings: DataSettings = None,
     device: Device = "cpu",
@@ -85,16 +86,23 @@ def predict(
     from lanczosnet.graphs.formats.graph_folder import is_graph_folder
     from lanczosnet.training.ensemble import load_models
 
+    if level is not None and not intervals:
+        raise typer.BadParameter("the level is that of --intervals: pass both", param_hint="--level")
+    asked = {"interval": (level or LEVEL) if intervals else None, "calibrated": calibrated}
+    asked = {key: value for key, value in asked.items() if value}
     is_one_model = (model / "config.json").is_file()
     if is_one_model and len(inputs) == 1 and out is not None and is_graph_folder(Path(inputs[0]).expanduser()):
+        if asked or as_json:
+            raise typer.BadParameter("--intervals, --calibrated and --json are not for the folder of a large graph")
         _predict_folder(model, inputs[0], out, device, partition)
         return
+    if out is not None and out.suffix in (".parquet", ".npy"):
+        raise typer.BadParameter(f"only predictions for a graph folder are written as {out.suffix}", param_hint="--out")
     if partition is not None:
         raise typer.BadParameter("--partition is for the folder of a large graph, and with --out")
     trained = load_models(model, device=device_of(device))
-    asked = {"interval": level if intervals else None, "calibrated": calibrated}
     is_quiet = out is None and sys.stdout.isatty()  # a bar would stand among the rows
-    model_in_use = Predictor(trained, {key: value for key, value in asked.items() if value}, is_quiet)
+    model_in_use = Predictor(trained, asked, is_quiet)
     blocks = _predicted(model_in_use, inputs, smiles, data_dir, read_data_settings(data_settings))
     units = dict(zip(trained.task.targets, getattr(trained.task, "units", ()), strict=False))
     if as_json:
@@ -148,10 +156,10 @@ def _predicted(
     is_of_molecules = model.data.inputs == "smiles"
     is_csv = first == "-" or first.endswith(".csv")
     if is_of_molecules and is_molecule_file(first) and needs_own_reader(Path(first)):
+        _check_no_settings(options)
         yield from _molecule_blocks(model, rows_of(Path(first)).__iter__, first, smiles)
     elif is_csv and model.data.inputs != "graph":
-        if options:
-            raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
+        _check_no_settings(options)
         if is_of_molecules:
             yield from _molecule_blocks(model, partial(read_rows, first), first, smiles)
         else:
@@ -177,7 +185,14 @@ def _other_rows(
         return _joined([], model(load(first, data_dir=data_dir, **options)).rows(prefix=PREFIX))
     if model.data.inputs != "smiles":
         raise ValueError(f"there is neither a file nor a data set {first!r:.60}")
+    _check_no_settings(options)
     return _joined([{smiles or "smiles": text} for text in inputs], model(inputs).rows(prefix=PREFIX))
+
+
+def _check_no_settings(options: Row) -> None:
+    """What `--data-set` says is for loaders alone."""
+    if options:
+        raise ValueError("--data-set is for graphs; name the column of SMILES with --smiles-column")
 
 
 def _check_files(inputs: list[str]) -> None:

@@ -16,7 +16,7 @@ PartitionFile = Annotated[
     typer.Option(
         "--partition",
         metavar="FILE",
-        help="Which of torchrun's processes has which node of a graph folder: .npy, or a column of numbers.",
+        help="For torchrun: the process of every node of a graph folder, as .npy or a number per line.",
     ),
 ]
 
@@ -35,7 +35,15 @@ def keep_partition(data: Any, file: Path | None) -> None:
         raise typer.BadParameter("--partition is for the folder of a large graph, which processes share out")
     owner = read_partition(file, int(data.num_nodes or 0), num_processes())
     if num_processes() > 1:
-        data.partition = from_numpy(owner)
+        data.process_of_node = from_numpy(owner)
+
+
+def check_one_process(work: str, instead: str) -> None:
+    """Processes of `torchrun` would all do the same work, and be in each other's way."""
+    from lanczosnet.backends.processes import num_processes
+
+    if num_processes() > 1:
+        raise typer.BadParameter(f"{work} is not divided among the processes of torchrun: leave it out; {instead}")
 
 
 def shows_shares(fabric: "Fabric", data: Any) -> bool:

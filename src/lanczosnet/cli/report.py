@@ -90,6 +90,8 @@ def _tables_of(source: Path) -> "Iterator[ShownTable]":
     from lanczosnet.experiments.grid import OWN
     from lanczosnet.experiments.store import Store
 
+    if models := sorted(file.parent for file in source.glob("*/config.json")):
+        raise ValueError(f"{source} holds {len(models)} models, and a page shows one: name one, such as {models[0]}")
     lines = list(Store(source).lines().values())
     if not lines:
         raise ValueError(f"{source} is not a model directory, and there are no result lines in it")

@@ -106,11 +106,12 @@ def train(
     from lanczosnet.training.engine.devices import check_available
 
     folder = out or Path("runs") / f"{Path(source).stem}-{model}"
+    own_settings = merged(ctx, "settings", read_settings(settings))
     spec = JobSpec(
         source=source,
         model=model,
         recipe=recipe,
-        settings=merged(ctx, "settings", read_settings(settings)) | memory.settings(),
+        settings=own_settings | memory.settings(),
         data_options=merged(ctx, "data", molecules.as_data_options() | read_data_settings(data_settings)),
         seed=seed,
         features=features,
@@ -127,7 +128,7 @@ def train(
         job = prepare(spec, data_dir)
     keep_partition(job.data, partition)
     if save_config:
-        write_config(ctx, save_config, spec.settings, spec.data_options)
+        write_config(ctx, save_config, own_settings, spec.data_options)
     specs = splits.specs(job, seeds)
     memory.check_number(len(specs))
     for note in job.notes:

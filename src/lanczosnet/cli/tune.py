@@ -28,6 +28,7 @@ from lanczosnet.cli.options import (
     resumable,
 )
 from lanczosnet.cli.printing import print_facts, print_rows
+from lanczosnet.cli.processes import check_one_process
 from lanczosnet.cli.split_options import SplitOptions
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def tune(
     features: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "auto",
     pruner: Annotated[str, typer.Option(help="median: end trials that are worse than most; or none.")] = "median",
     workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Train so many trials at once, in processes of their own.")
+        int, typer.Option(min=1, metavar="N", help="Train N trials at once, each in its own process.")
     ] = 1,
     device: Device = "auto",
     precision: Annotated[str, typer.Option(help="As in `lanczosnet train`.")] = "32-true",
@@ -89,6 +90,7 @@ def tune(
         return
     check_exists(source)
     check_device(device)
+    check_one_process("a search", "--workers trains several trials at once")
     names = [name.strip() for name in models.split(",") if name.strip()]
     if not names:
         raise typer.BadParameter("name at least one network", param_hint="--models")

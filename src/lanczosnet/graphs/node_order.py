@@ -38,6 +38,12 @@ def check_node_order(order: str) -> None:
 def node_order(data: Data, order: str) -> Tensor:
     """The nodes in the order rcm (reverse Cuthill-McKee), degree (falling) or metis (part by part), `[node]`."""
     check_node_order(order)
+    if not isinstance(data, Data):
+        raise ValueError(f"a node order is one of a Data, not of a {type(data).__name__}")
+    if not isinstance(data, StoredGraph) and data.edge_index is None:
+        raise ValueError("the data has no edge_index, which a node order is found from")
+    if not data.num_nodes:
+        return torch.zeros(0, dtype=torch.long)
     if data.get("batch") is not None:
         raise ValueError("a node order is one of a single graph, but the data is a batch: order each graph on its own")
     return torch.from_numpy(np.ascontiguousarray(ORDERS[order](_pattern(data)))).long()

@@ -1,7 +1,8 @@
 """What the validation part says of predictions: how wide an interval has to be, and what a probability is worth.
 
 Intervals are split conformal ones: of n validation items that are as likely as new ones, the k-th smallest error,
-k = ceil((n + 1) level), is exceeded by a new item with a chance of at most 1 - level, whatever the model.
+k = ceil((n + 1) level), is exceeded by a new item with a chance of at most 1 - level, whatever the model. The
+validation part also chooses the epoch, which makes its errors a little smaller than those of new items.
 """
 
 import math
@@ -19,9 +20,12 @@ from lanczosnet.training.predict import Predictions
 from lanczosnet.training.reference import ModelReference
 from lanczosnet.training.tasks import Classification, Task
 
-LEVEL = 0.9
 BINS = 10  # of probabilities, for the expected calibration error
-ABSENT = "this model has no answers on its validation part, as those of earlier versions: train it again"
+ABSENT = (
+    "this model has no answers on its validation part, as those of earlier versions and with halved weights: train it "
+    "again"
+)
+OF_NODES = "intervals and calibrated probabilities are for models of graphs, such as molecules: this one predicts nodes"
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,13 @@ class Calibration:
         """Whether intervals of a target are finite."""
         return self.num_known >= _needed(level)
 
+    def lack(self, level: float) -> str:
+        """What intervals of this level need that there is not."""
+        return (
+            f"intervals of level {level:g} need {_needed(level)} validation items with a target, but there are "
+            f"{self.num_known}: use a lower level, or more data"
+        )
+
     def probabilities(self, tables: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Those of every target, `[item, class]`, as often right as they say on the validation items."""
         assert isinstance(self.task, Classification)
@@ -70,6 +81,8 @@ def calibration_of(task: Task, references: Sequence[ModelReference | None]) -> C
 
     Else, as with folds, of the answers that each gives on its own, which the others were trained on.
     """
+    if task.level == "node":
+        raise TrainingError(OF_NODES)
     known = [reference for reference in references if reference is not None]
     if len(known) < len(references):
         raise TrainingError(ABSENT)
@@ -104,10 +117,7 @@ def with_intervals(found: Predictions, calibration: Calibration, level: float) -
     if not 0 < level < 1:
         raise TrainingError(f"the level of intervals lies between 0 and 1, but is {level}")
     if not calibration.suffices(level):
-        raise TrainingError(
-            f"intervals of level {level:g} need {_needed(level)} validation items with a target, but there are "
-            f"{calibration.num_known}: use a lower level, or more data"
-        )
+        raise TrainingError(calibration.lack(level))
     half = calibration.half_widths(level, found.uncertainty).to(found.values.dtype)
     half = torch.where(half.isfinite(), half, torch.nan)
     return replace(found, lower=found.values - half, upper=found.values + half)

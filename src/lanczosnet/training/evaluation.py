@@ -13,6 +13,7 @@ from lanczosnet.files import is_there
 from lanczosnet.graphs import PackedGraphs, Split, load
 from lanczosnet.schemas.model_config import DataRecord, SmilesData
 from lanczosnet.training.calibration import (
+    ABSENT,
     calibration_errors,
     calibration_of,
     interval_measures,
@@ -118,6 +119,16 @@ def _predictions(trained: TrainedModel | Ensemble, data: Data | PackedGraphs, it
     spread = None if found.uncertainty is None else found.uncertainty[items]
     errors = tuple(found.errors[int(i)] for i in items)
     return replace(found, values=found.values[items], probabilities=tables, uncertainty=spread, errors=errors)
+
+
+def unmeasured(trained: TrainedModel | Ensemble, level: float) -> str:
+    """Why a model of graphs has no measures of its intervals, or of calibrated probabilities; empty where it has."""
+    if trained.task.level == "node":
+        return ""
+    if None in trained.references:
+        return ABSENT
+    held = calibration_of(trained.task, trained.references)
+    return "" if isinstance(trained.task, Classification) or held.suffices(level) else held.lack(level)
 
 
 def _calibration(

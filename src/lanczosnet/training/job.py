@@ -287,7 +287,7 @@ def _check_node_order(order: str | None, data: Data | PackedGraphs) -> None:
     if order is None:
         return
     if isinstance(data, PackedGraphs):
-        raise TrainingError("node_order renumbers the nodes of one graph, but the data are many: leave it out")
+        raise TrainingError("only the nodes of one graph can be renumbered, not of many: leave node_order out")
     check_node_order(order)
 
 

@@ -23,7 +23,7 @@ from lanczosnet.training.engine.concurrent import free_memory, in_turn, side_by_
 from lanczosnet.training.engine.devices import best_device
 from lanczosnet.training.engine.loaders import Loader, loader_for
 from lanczosnet.training.engine.shard_loader import ShardLoader
-from lanczosnet.training.errors import DivergenceError
+from lanczosnet.training.errors import DivergenceError, TrainingError
 from lanczosnet.training.recipes import Recipe
 from lanczosnet.training.state import EpochReport, FitResult, History, TrainState
 from lanczosnet.training.tasks import Task
@@ -203,9 +203,12 @@ class _EpochLoop:
 
 def _loader(model: nn.Module, data: Data | PackedGraphs, fabric: "Fabric", recipe: Recipe) -> Loader:
     """Many processes share one stored graph out; of other data each has all."""
+    host_features = getattr(fabric, "host_features", None)
     if fabric.world_size > 1 and isinstance(data, StoredGraph):
+        if host_features:
+            raise TrainingError("processes that share a graph have its features on the device: leave host_features out")
         return ShardLoader(model, data, fabric.device, processes_here())
-    return loader_for(model, data, fabric.device, recipe.views, getattr(fabric, "host_features", None))
+    return loader_for(model, data, fabric.device, recipe.views, host_features)
 
 
 def advance(trainers: Sequence[Trainer]) -> list[EpochReport | DivergenceError]:

@@ -206,11 +206,17 @@ def read_config(folder: Path) -> ModelConfig:
     """The configuration, if this program can read it."""
     path = folder / CONFIG
     if not path.is_file():
-        raise TrainingError(f"{folder} is not a model directory: there is no {CONFIG} in it")
+        raise TrainingError(f"{folder} is not a model directory: there is no {CONFIG} in it{_models_inside(folder)}")
     try:
         return model_config(path.read_bytes(), path)
     except FileError as error:
         raise TrainingError(str(error)) from error
+
+
+def _models_inside(folder: Path) -> str:
+    """What the directory of several seeds or folds is to be replaced by, where one model is wanted."""
+    inside = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+    return f". It holds {len(inside)} models: name one, such as {inside[0]}" if inside else ""
 
 
 def _read_weights(folder: Path, checksum: str) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """One trial: its splits and seeds are trained with some settings; nothing here knows what a study is."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,11 @@ class _Watch:
     def note(self, place: int, report: EpochReport) -> None:
         self.epochs += 1
         value = report.metrics[self.metric]
+        if math.isnan(value):
+            raise TrainingError(
+                f"{self.metric} is not defined on the validation items, as with one class alone: use another split, or "
+                "another metric with choose_by"
+            )
         self.best[place] = self.better(value, self.best.get(place, value))
         if self.epochs % self.interval == 0 and self.pruner.is_poor(statistics.fmean(self.best.values()), self.epochs):
             raise _PoorTrialError

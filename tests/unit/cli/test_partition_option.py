@@ -1,4 +1,4 @@
-"""`--partition` is for graphs that processes share."""
+"""Options about processes: a partition is for graphs that they share."""
 
 import pytest
 from typer.testing import CliRunner
@@ -18,6 +18,17 @@ def test_a_partition_of_anything_but_a_graph_folder_is_refused(command, tmp_path
     assert "--partition is for the folder of a large graph" in " ".join(result.output.split()).replace("│ ", "")
 
 
+@pytest.mark.parametrize("option", ["--intervals", "--calibrated", "--json"])
+def test_options_without_effect_on_a_graph_folder_are_refused(option, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store_graph(load("karate"), tmp_path / "big")
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    result = CliRunner().invoke(app, ["predict", "model", "big", "--out", "out.csv", option])
+    assert result.exit_code == 2
+    assert "are not for the folder of a large graph" in " ".join(result.output.split()).replace("│ ", "")
+
+
 def test_a_partition_is_checked_by_one_process_too(tmp_path):
     store_graph(load("karate"), tmp_path / "big")
     (tmp_path / "parts.txt").write_text("0\n" * 33)
@@ -25,3 +36,10 @@ def test_a_partition_is_checked_by_one_process_too(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code != 0
     assert "it has 33 numbers, but the graph has 34 nodes" in str(result.exception) + result.output
+
+
+def test_a_search_is_not_for_torchrun(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    result = CliRunner().invoke(app, ["tune", "karate", "--trials", "1", "--out", str(tmp_path / "search")])
+    assert result.exit_code == 2
+    assert "--workers trains several" in " ".join(result.output.split()).replace("│ ", "")

@@ -107,6 +107,11 @@ def test_seeds_are_calibrated_together_and_folds_one_by_one():
         calibration_of(NUMBERS, [seeds[0], None])
 
 
+def test_models_of_nodes_are_not_told_to_train_again():
+    with pytest.raises(TrainingError, match="this one predicts nodes"):
+        calibration_of(Classification("node", ("t",), (("no", "yes"),)), [None])
+
+
 def test_knots_are_those_of_scikit_learn():
     scores, hits = torch.rand(200, generator=generator(0)), torch.rand(200, generator=generator(1)) < 0.5
     least = 1 / 202

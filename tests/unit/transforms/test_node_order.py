@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from graph_builders import generator, path_edges, random_edges, random_weights
 from lanczosnet import LanczosNet
@@ -126,8 +126,17 @@ def test_wrong_orders_and_graphs_are_refused():
         ReorderNodes("random")
     with pytest.raises(ValueError, match="the data is a batch"):
         ReorderNodes()(Batch.from_data_list([graph(), graph()]))
+    with pytest.raises(ValueError, match="not of a HeteroData"):
+        ReorderNodes()(HeteroData())
+    with pytest.raises(ValueError, match="has no edge_index"):
+        ReorderNodes()(Data(x=torch.ones(3, 1)))
     with pytest.raises(ValueError, match="has not been renumbered"):
         ReorderNodes.restored(graph())
+
+
+def test_a_graph_without_nodes_has_an_order(order):
+    empty = Data(x=torch.ones(0, 2), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    assert ReorderNodes(order)(empty).node_order.tolist() == []
 
 
 def test_ritz_pairs_of_the_other_order_come_back_in_the_given_one(order):
@@ -198,7 +207,7 @@ def test_a_split_is_renumbered():
 
 
 def test_many_graphs_have_no_node_order():
-    with pytest.raises(TrainingError, match="the data are many: leave it out"):
+    with pytest.raises(TrainingError, match="not of many: leave node_order out"):
         job_of(JobSpec("toy", node_order="rcm"), packed_molecules(20))
 
 

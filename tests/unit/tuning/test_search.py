@@ -1,15 +1,17 @@
 """A search: equal budgets, chosen on validation items alone, and the same whether it was killed or not."""
 
 import csv
+from copy import copy
 from dataclasses import replace
 
 import pytest
+import torch
 
 from lanczosnet.graphs import load
 from lanczosnet.schemas.run_config import read_run_config
 from lanczosnet.training import JobSpec, TrainingError
 from lanczosnet.training.engine.devices import fabric_for
-from lanczosnet.training.job import MetricsFile
+from lanczosnet.training.job import MetricsFile, job_of
 from lanczosnet.training.trainer import Trainer
 from lanczosnet.tuning import Search, search, space_for
 from lanczosnet.tuning.networks import tune_networks
@@ -84,6 +86,17 @@ def test_a_search_that_was_killed_finds_the_same(karate, tmp_path, monkeypatch, 
             tuned(searches(), karate, tmp_path / "killed")
     tuned(searches(), karate, tmp_path / "killed")
     assert table(tmp_path / "killed") == table(tmp_path / "whole")
+
+
+def test_a_metric_that_the_validation_items_do_not_define_ends_a_search_with_the_reason(karate, tmp_path):
+    one_class = copy(karate)
+    one_class.y = torch.zeros_like(karate.y)
+    one_class.y[job_of(searches()[0].specs[0], karate).split.train[0]] = 1
+    wanted = searches(trials=1, settings=SETTINGS | {"choose_by": "loss"})
+    one_class.metric = "roc_auc"
+    with pytest.raises(TrainingError, match=r"no trial of gcn ran to its end: roc_auc is not defined"):
+        tuned(wanted, one_class, tmp_path)
+    assert [(row["state"], "choose_by" in row["fault"]) for row in table(tmp_path)] == [("fail", True)]
 
 
 def test_more_trials_prolong_a_search_and_finished_ones_are_not_repeated(karate, tmp_path, monkeypatch):

@@ -102,6 +102,8 @@ def loader_for(
     """
     if not isinstance(data, PackedGraphs):
         data = with_features_placed(model, data, device, host_features)
+    elif host_features:
+        raise TrainingError("only features of one graph can stay on the host, not of many: leave host_features out")
     data = in_precision_of(model, data)
     with exact_matmul(), default_type_of(model):
         if isinstance(data, PackedGraphs):

@@ -14,7 +14,7 @@ from graph_builders import generator
 from lanczosnet.backends.processes import processes_here
 from lanczosnet.batching import host_features
 from lanczosnet.batching.host_features import HostFeatures
-from lanczosnet.graphs import load
+from lanczosnet.graphs import load, pack
 from lanczosnet.graphs.formats.stored_graph import store_graph
 from lanczosnet.layers.dropout import FeatureDropout
 from lanczosnet.layers.residual import InputLinear
@@ -178,6 +178,12 @@ def test_a_gpu_with_little_memory_leaves_features_on_the_host(monkeypatch, megab
 def test_networks_that_need_features_elsewhere_refuse(name: str) -> None:
     with pytest.raises(TrainingError, match="leave host_features out"):
         with_features_placed(model(name, 8, 4, 3), Data(x=features()), CPU, True)
+
+
+def test_many_graphs_have_no_features_on_the_host() -> None:
+    graphs = pack([Data(x=features(4), edge_index=torch.tensor([[0, 1], [1, 0]])) for _ in range(3)])
+    with pytest.raises(TrainingError, match="leave host_features out"):
+        loader_for(model("lanczosnet", 8, 4, 1, readout="sum"), graphs, CPU, host_features=True)
 
 
 def test_predictions_leave_large_features_on_the_host(tmp_path: Path, monkeypatch, chunks) -> None:
