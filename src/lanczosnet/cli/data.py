@@ -83,6 +83,9 @@ def convert(
     weight: Annotated[str | None, typer.Option(help="The column of weights; default weight, if there.")] = None,
     label: Annotated[str | None, typer.Option(help="The column to be learnt; default label or y.")] = None,
     split: Annotated[str | None, typer.Option(help="The column of train, val, test; default split.")] = None,
+    node_id: Annotated[
+        str | None, typer.Option("--id", help="The column of ids, whole numbers; default id, else rows from 0.")
+    ] = None,
     columns: Annotated[list[str] | None, typer.Option(help="A column of features; repeatable; default all.")] = None,
     task: Annotated[str | None, typer.Option(help="classification or regression.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the graph in the folder.")] = False,
@@ -100,7 +103,7 @@ def convert(
     given = {"train": train_mask, "val": val_mask, "test": test_mask}
     options: dict[str, Any] = {
         "nodes": nodes, "features": features, "labels": labels, "num_nodes": num_nodes, "weight": weight,
-        "label": label, "split": split, "columns": columns, "task": task,
+        "label": label, "split": split, "id": node_id, "columns": columns, "task": task,
         "masks": {part: path for part, path in given.items() if path is not None} or None,
     }  # fmt: skip
     with resumable(), steps_shown() as on_step:

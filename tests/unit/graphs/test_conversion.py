@@ -224,3 +224,54 @@ def test_a_network_sees_the_same_graph_in_a_folder(ends, tmp_path):
     network = model("lanczosnet", in_channels=4, hidden_channels=8, out_channels=2).eval()
     with torch.no_grad():
         assert torch.equal(network(graph), network(graph.x, graph.edge_index))
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_ids_of_nodes_are_what_edges_name_and_no_feature(ends, suffix, tmp_path):
+    ids = np.random.default_rng(2).permutation(10**12 + 7 * np.arange(NODES))
+    nodes = pd.DataFrame({"id": ids, "weight": np.arange(NODES, dtype=float), "label": np.arange(NODES) % 3})
+    path = tmp_path / f"nodes{suffix}"
+    nodes.to_csv(path, index=False) if suffix == ".csv" else nodes.to_parquet(path)
+    edges = write_edges(ids[ends], tmp_path / "edges.csv")
+    folder = convert(edges, tmp_path / "big", nodes=path)
+    found, expected = load(tmp_path / "big"), expected_graph(ends, tmp_path / "small")
+    assert folder.about["features"] == ["weight"]
+    assert torch.equal(found.row_pointer, expected.row_pointer)
+    assert torch.equal(found.column, expected.column)
+
+
+def test_a_folder_has_the_graph_that_load_makes_of_the_same_tables(tmp_path):
+    nodes = "id,a,label\n30,0.5,red\n10,1.5,blue\n20,2.5,red\n"
+    (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
+    (tmp_path / "edges.csv").write_text("source,target\n10,20\n30,10\n", encoding="utf-8")
+    small = load(tmp_path / "nodes.csv", edges=tmp_path / "edges.csv")
+    convert(tmp_path / "edges.csv", tmp_path / "big", nodes=tmp_path / "nodes.csv")
+    big = load(tmp_path / "big")
+    rows = torch.repeat_interleave(torch.arange(3), big.row_pointer.diff())
+    assert {*zip(rows.tolist(), big.column.tolist(), strict=True)} == {*map(tuple, small.edge_index.T.tolist())}
+    assert torch.equal(torch.as_tensor(big.x), small.x)
+    assert torch.equal(big.y, small.y)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "message"),
+    [
+        ("id,a\n5,1\n7,2\n", "5,6", r"edges\.csv, row 2: target is 6, but no node has this id"),
+        ("id,a\n5,1\n7,2\n5,3\n", "5,7", r"nodes\.csv, row 4: the id 5 stands in an earlier row"),
+        ("id,a\n5,1\n,2\n", "5,5", r"nodes\.csv, row 3: (the node has no id|id is '')"),
+        ("id,a\nx,1\ny,2\n", "0,1", r"nodes\.csv, row 2: id is 'x', which is not an integer"),
+    ],
+)
+def test_wrong_ids_are_named(nodes, edges, message, tmp_path):
+    (tmp_path / "nodes.csv").write_text(nodes, encoding="utf-8")
+    (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        convert(tmp_path / "edges.csv", tmp_path / "big", nodes=tmp_path / "nodes.csv")
+
+
+def test_ids_can_be_features_where_they_are_asked_for(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,a\n5,1\n7,2\n", encoding="utf-8")
+    (tmp_path / "edges.csv").write_text("source,target\n0,1\n", encoding="utf-8")
+    folder = convert(tmp_path / "edges.csv", tmp_path / "big", nodes=tmp_path / "nodes.csv", columns=["id", "a"])
+    assert folder.about["features"] == ["id", "a"]

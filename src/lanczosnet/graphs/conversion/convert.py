@@ -10,6 +10,7 @@ import numpy as np
 from lanczosnet.files import lock, sha256_of
 from lanczosnet.graphs.conversion.arrays import ArrayFile
 from lanczosnet.graphs.conversion.edges import EdgeColumns, RowFiles, count_nodes, write_rows
+from lanczosnet.graphs.conversion.ids import NodeIds
 from lanczosnet.graphs.conversion.journal import Journal
 from lanczosnet.graphs.conversion.nodes import NodeTable, write_array, write_labelled, write_mask
 from lanczosnet.graphs.conversion.sources import Sources, is_ogb_folder, node_numbers, ogb_sources
@@ -37,13 +38,13 @@ def convert(
     A conversion that was killed goes on when it is called again with the same files and options.
 
     Args:
-        edges: a table of edges between nodes that are numbered from 0 (CSV, CSV with gzip, Parquet, a folder of Parquet
-            files, or npy `[2, edge]`), or a folder of the Open Graph Benchmark.
+        edges: a table of edges (CSV, CSV with gzip, Parquet, a folder of Parquet files, or npy `[2, edge]`), or a
+            folder of the Open Graph Benchmark. Nodes are numbered from 0, or have the ids of the node table.
         out: the folder to write.
         overwrite: replace a graph folder that is there.
         on_step: called with the name of every step; what it returns is called with the share that is done.
         **options: of `Sources`: `nodes`, `features`, `labels`, `masks`, `num_nodes`, `weight`, `label`, `split`,
-            `columns`, `task`.
+            `id`, `columns`, `task`.
     """
     edges, out = Path(edges).expanduser(), Path(out).expanduser()
     if is_graph_folder(out) and not overwrite:
@@ -154,6 +155,8 @@ class _Conversion:
             write_mask(part, numbers, num_nodes, self.out, path)
 
     def _write_edges(self, num_nodes: int) -> None:
+        if self.nodes is not None and self.nodes.id is not None:
+            self.edges = self.edges._replace(ids=NodeIds.of(self.nodes.table, self.nodes.id))
         files = RowFiles(self.work, num_nodes, self.edges.weight is not None)
         files.scatter(self.edges, self.journal, self.on_step("reading edges"))
         write_rows(files, self.out, self.journal, self.on_step("sorting edges"))
@@ -187,14 +190,16 @@ def _node_table(sources: Sources) -> NodeTable | None:
     table = open_table(sources.nodes, header=sources.header)
     label = _column(table, sources.label, ("label", "y"), "label")
     split = _column(table, sources.split, ("split",), "split")
+    node_id = _column(table, sources.id, ("id",), "id")
     if sources.labels is not None:
         label = None
     features = sources.columns
     if features is None:
-        features = [] if sources.features else [name for name in table.names if name not in (label, split)]
+        features = [] if sources.features else [name for name in table.names if name not in (label, split, node_id)]
     for name in features:
         _column(table, name, (), "features")
-    return NodeTable(table, features, label, split, sources.task)
+    node_id = None if node_id in features else node_id  # it was asked for as a feature
+    return NodeTable(table, features, label, split, sources.task, node_id)
 
 
 def _column(table: TableReader, name: str | None, usual: tuple[str, ...], option: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lanczosnet.graphs.conversion.arrays import ArrayWriter
+from lanczosnet.graphs.conversion.ids import NodeIds
 from lanczosnet.graphs.conversion.journal import Journal
 from lanczosnet.graphs.conversion.tables import Block, TableReader
 from lanczosnet.graphs.errors import DataError
@@ -29,6 +30,7 @@ class EdgeColumns(NamedTuple):
     source: str
     target: str
     weight: str | None
+    ids: NodeIds | None = None  # where nodes are not numbered by their rows
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -49,6 +51,10 @@ class EdgeColumns(NamedTuple):
         if column.null_count:
             self._refuse(block, np.asarray(column.is_null()), name, "where a node must be named")
         numbers: np.ndarray = column.to_numpy(zero_copy_only=False)
+        if self.ids is not None:
+            rows = self.ids.rows(numbers)
+            self._refuse(block, rows < 0, name, "but no node has this id")
+            return rows
         wrong = numbers < 0 if num_nodes is None else (numbers < 0) | (numbers >= num_nodes)
         reason = "but nodes are numbered from 0" + ("" if num_nodes is None else f" to {num_nodes - 1:,}")
         self._refuse(block, wrong, name, reason)

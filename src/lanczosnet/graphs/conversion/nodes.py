@@ -23,13 +23,14 @@ Advance = Callable[[float], None]
 
 @dataclass
 class NodeTable:
-    """A table with a row for each node, in the order of their numbers."""
+    """A table with a row for each node; they are numbered by their rows, unless a column has ids."""
 
     table: TableReader
     features: Sequence[str]
     label: str | None
     split: str | None
     task: str
+    id: str | None = None
     classes: list[str] = field(default_factory=list)
 
     def arrays(self) -> dict[str, tuple[Any, tuple[int, ...]]]:

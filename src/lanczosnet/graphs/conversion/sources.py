@@ -29,6 +29,7 @@ class Sources:
     weight: str | None = None
     label: str | None = None
     split: str | None = None
+    id: str | None = None
     columns: list[str] | None = None  # of features
     task: str = "classification"
     header: bool = True
