@@ -51,7 +51,7 @@ def _column(task: Task, bits: np.ndarray, y: Tensor, parts: Split, trees: int, s
     if not isinstance(task, Classification):
         return torch.from_numpy(forest.predict(bits))
     found = torch.zeros(len(bits), max(map(len, task.classes)), dtype=torch.float64)
-    found[:, torch.from_numpy(forest.classes_)] = torch.from_numpy(forest.predict_proba(bits))
+    found[:, torch.from_numpy(forest.classes_).long()] = torch.from_numpy(forest.predict_proba(bits))
     return found
 
 

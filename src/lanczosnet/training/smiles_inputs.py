@@ -38,7 +38,8 @@ def read_molecules(smiles: Sequence[str], featurizer: Featurizer) -> list[Molecu
     from lanczosnet.graphs.molecules.smiles import read_smiles
 
     many = len(smiles) > CHUNK  # for which processes are worth their start
-    return read_in_parallel(smiles, featurizer=featurizer) if many else read_smiles(smiles, featurizer)
+    read = read_in_parallel if many else read_smiles
+    return read(smiles, featurizer=featurizer, for_splits=False)
 
 
 def featurizer_for(data: DataRecord) -> Featurizer:

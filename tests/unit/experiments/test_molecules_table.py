@@ -14,7 +14,7 @@ from lanczosnet.experiments.published import published
 from lanczosnet.experiments.tables import molecules_grid, molecules_spec
 from lanczosnet.experiments.tables.molecules_table import ALWAYS, DATASETS, METRICS, SPLITS, chemprop_cell
 from lanczosnet.experiments.verify import comparable, run_of
-from lanczosnet.graphs import load
+from lanczosnet.graphs import Split, load
 from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_SETS
 from lanczosnet.report import Table, render
 from lanczosnet.training import architecture_for
@@ -130,3 +130,16 @@ def _forest_options():
     from lanczosnet.experiments.hyperparameters.molecule_net_rows import FOREST
 
     return FOREST.options
+
+
+def test_a_forest_learns_classes_whose_column_has_gaps(tmp_path):
+    pytest.importorskip("rdkit")
+    pytest.importorskip("sklearn")
+    from lanczosnet.experiments.forest import forest_result
+
+    rows = [f"{'C' * n}{end},{toxic}" for n in range(1, 9) for end, toxic in (("O", 1), ("N", 0))]
+    (tmp_path / "toy.csv").write_text("\n".join(["smiles,toxic", *rows, "CCCl,"]), encoding="utf-8")
+    data = load(tmp_path / "toy.csv", data_dir=tmp_path, task="classification", targets=["toxic"])
+    parts = Split("toy", "given", None, None, torch.arange(10), torch.arange(10, 12), torch.arange(12, 17))
+    result = forest_result(data, parts, {"trees": 20, "radius": 2, "bits": 256}, 0)
+    assert result["metrics"]["test"]["roc_auc"] == 1.0

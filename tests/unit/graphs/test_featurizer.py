@@ -123,6 +123,24 @@ def test_the_order_of_molecules_changes_nothing():
         assert torch.equal(graph.x, molecule_graphs(concatenated([alone]), MOLECULE).node["x"])
 
 
+def test_what_only_splits_need_is_left_out_where_nothing_is_split():
+    smiles = ["c1ccccc1C(=O)O", "F/C=C/F", "C[C@H](N)O"]
+    for whole, bare in zip(read_smiles(smiles, MOLECULE), read_smiles(smiles, MOLECULE, for_splits=False), strict=True):
+        assert whole.identity != 0
+        assert (bare.scaffold, bare.identity) == ("", 0)
+        for name in ("atoms", "bonds", "types", "codes", "mass", "fingerprint"):
+            assert np.array_equal(getattr(whole, name), getattr(bare, name))
+
+
+def test_predictions_read_no_scaffolds(monkeypatch):
+    from lanczosnet.graphs.molecules import smiles
+    from lanczosnet.training.smiles_inputs import read_molecules
+
+    monkeypatch.setattr(smiles, "_scaffold", lambda *_: pytest.fail("scaffolds are for splits"))
+    (found,) = read_molecules(["c1ccccc1"], MOLECULE)
+    assert isinstance(found, Molecule)
+
+
 def test_the_largest_fragment_is_kept_on_request(write_csv):
     whole, part = load(write_csv("CCO.[Na+]")), load(write_csv("CCO.[Na+]"), largest_fragment=True)
     assert (whole[0].num_nodes, part[0].num_nodes) == (4, 3)

@@ -224,7 +224,7 @@ def _notes(skipped: Sequence[Skipped]) -> list[str]:
 
 
 def read_in_parallel(
-    smiles: Sequence[str], workers: int | None = None, featurizer: Featurizer = PAPER
+    smiles: Sequence[str], workers: int | None = None, featurizer: Featurizer = PAPER, *, for_splits: bool = True
 ) -> list[Molecule | str]:
     """`read_smiles` on several processes, in order, with a progress bar on a terminal."""
     require("joblib", to="to read molecules in parallel")
@@ -234,9 +234,8 @@ def read_in_parallel(
     workers = min(workers or num_cores(), len(chunks))
     parallel = Parallel(n_jobs=max(workers, 1), return_as="generator")
     results: list[Molecule | str] = []
-    calls = [
-        delayed(called_for)(os.getpid(), pickle.dumps(partial(read_smiles, chunk, featurizer))) for chunk in chunks
-    ]
+    read = partial(read_smiles, featurizer=featurizer, for_splits=for_splits)
+    calls = [delayed(called_for)(os.getpid(), pickle.dumps(partial(read, chunk))) for chunk in chunks]
     with progress_bar("Reading molecules", len(smiles)) as advance:
         with interrupts_ignored():
             found = parallel(calls)

@@ -38,26 +38,32 @@ def rdkit() -> Any:
     return Chem
 
 
-def read_smiles(smiles: Sequence[str], featurizer: Featurizer = PAPER) -> list[Molecule | str]:
-    """For every SMILES its molecule, or the reason why there is none."""
+def read_smiles(
+    smiles: Sequence[str], featurizer: Featurizer = PAPER, *, for_splits: bool = True
+) -> list[Molecule | str]:
+    """For every SMILES its molecule, or the reason why there is none.
+
+    Scaffold and identity are what molecules are split by: without `for_splits` they are left out, as empty and 0.
+    """
     chem = rdkit()
     parser = chem.SmilesParserParams()
     parser.removeHs = not featurizer.explicit_hydrogens
-    return [_read(chem, parser, text, featurizer) for text in smiles]
+    reader = _Reader(chem, featurizer, for_splits)
+    return [_read(chem, parser, text, reader) for text in smiles]
 
 
-def _read(chem: Any, parser: Any, text: str, featurizer: Featurizer) -> Molecule | str:
+def _read(chem: Any, parser: Any, text: str, reader: "_Reader") -> Molecule | str:
     text = text.strip()
     if problem := _fault(text):
         return problem
     molecule = chem.MolFromSmiles(text, parser)
     if molecule is None:
         return f"RDKit cannot parse {shown(text)}{_reason(chem, text)}"
-    if featurizer.largest_fragment:
+    if reader.featurizer.largest_fragment:
         molecule = _largest_fragment(chem, molecule)
     if not molecule.GetNumAtoms():
         return f"{shown(text)} has no atoms"
-    return _molecule(chem, chem.AddHs(molecule) if featurizer.explicit_hydrogens else molecule, featurizer)
+    return reader.molecule(chem.AddHs(molecule) if reader.featurizer.explicit_hydrogens else molecule)
 
 
 def _fault(text: str) -> str:
@@ -84,28 +90,62 @@ def _largest_fragment(chem: Any, molecule: Any) -> Any:
     return max(chem.GetMolFrags(molecule, asMols=True), key=lambda part: part.GetNumHeavyAtoms(), default=molecule)
 
 
-def _molecule(chem: Any, molecule: Any, featurizer: Featurizer) -> Molecule:
-    atoms = np.array([atom.GetAtomicNum() for atom in molecule.GetAtoms()], dtype=np.uint8)
-    ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
-    places = {name: 1 << i for i, name in enumerate(featurizer.bonds)}
-    bits = [_bond_bits(chem, bond, places) for bond in molecule.GetBonds()]
-    bonds = np.array([*ends, *((j, i) for i, j in ends)], dtype=np.int32).reshape(-1, 2)
-    types = np.array([*bits, *bits], dtype=np.uint8 if len(places) <= 8 else np.uint16)
-    order = np.lexsort((bonds[:, 1], bonds[:, 0]))
-    codes, mass = _codes(molecule, featurizer)
-    whole = _whole(chem, molecule, featurizer)
-    return Molecule(atoms, bonds[order], types[order], _scaffold(chem, molecule), codes, mass, *whole)
+class _Reader:
+    """From RDKit's molecules to ours. Kinds of atoms and bonds repeat: each is looked up once."""
 
+    def __init__(self, chem: Any, featurizer: Featurizer, for_splits: bool) -> None:
+        self.chem, self.featurizer, self.for_splits = chem, featurizer, for_splits
+        self.places = {name: 1 << i for i, name in enumerate(featurizer.bonds)}
+        self.columns = [(_places(known), len(known)) for known in featurizer.atoms.values()]
+        self.readers = [_READERS[name] for name in featurizer.atoms]
+        self.code_of: dict[tuple[Any, ...], list[int]] = {}
+        self.bits_of: dict[tuple[Any, ...], int] = {}
 
-def _whole(chem: Any, molecule: Any, featurizer: Featurizer) -> tuple[np.ndarray, int, np.ndarray]:
-    """Fingerprint, identity and descriptors, which do not depend on explicit hydrogens."""
-    none = np.zeros(0, dtype=np.float32)
-    if not featurizer.atoms and not featurizer.descriptors:
-        return np.zeros(0, dtype=np.uint8), 0, none
-    heavy = chem.RemoveHs(molecule) if featurizer.explicit_hydrogens else molecule
-    digest = hashlib.sha256(chem.MolToSmiles(heavy).encode()).digest()
-    numbers = rdkit_descriptors(heavy) if "rdkit" in featurizer.descriptors else none
-    return fingerprint(heavy), int.from_bytes(digest[:8], "big", signed=True), numbers
+    def molecule(self, molecule: Any) -> Molecule:
+        # RDKit's own iterators count all atoms anew at every step.
+        atoms = [molecule.GetAtomWithIdx(i) for i in range(molecule.GetNumAtoms())]
+        found = [molecule.GetBondWithIdx(i) for i in range(molecule.GetNumBonds())]
+        ends = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in found]
+        bits = [self._bits(bond) for bond in found]
+        bonds = np.array([*ends, *((j, i) for i, j in ends)], dtype=np.int32).reshape(-1, 2)
+        types = np.array([*bits, *bits], dtype=np.uint8 if len(self.places) <= 8 else np.uint16)
+        order = np.lexsort((bonds[:, 1], bonds[:, 0]))
+        return Molecule(
+            np.array([atom.GetAtomicNum() for atom in atoms], dtype=np.uint8),
+            bonds[order],
+            types[order],
+            _scaffold(self.chem, molecule) if self.for_splits else "",
+            np.array([self._codes(atom) for atom in atoms], dtype=np.uint8).reshape(len(atoms), len(self.columns)),
+            np.array([atom.GetMass() for atom in atoms] if self.columns else [], dtype=np.float32),
+            *self._whole(molecule),
+        )
+
+    def _codes(self, atom: Any) -> list[int]:
+        """The place of an atom among the categories of each column, or their number."""
+        seen = tuple([read(atom) for read in self.readers])
+        if seen not in self.code_of:
+            pairs = zip(seen, self.columns, strict=True)
+            self.code_of[seen] = [places.get(_plain(value), unknown) for value, (places, unknown) in pairs]
+        return self.code_of[seen]
+
+    def _bits(self, bond: Any) -> int:
+        seen = (bond.GetBondType(), bond.GetStereo(), bond.GetIsConjugated(), bond.IsInRing())
+        if seen not in self.bits_of:
+            self.bits_of[seen] = _bond_bits(self.chem, bond, self.places)
+        return self.bits_of[seen]
+
+    def _whole(self, molecule: Any) -> tuple[np.ndarray, int, np.ndarray]:
+        """Fingerprint, identity and descriptors, which do not depend on explicit hydrogens."""
+        none, featurizer = np.zeros(0, dtype=np.float32), self.featurizer
+        if not featurizer.atoms and not featurizer.descriptors:
+            return np.zeros(0, dtype=np.uint8), 0, none
+        heavy = self.chem.RemoveHs(molecule) if featurizer.explicit_hydrogens else molecule
+        numbers = rdkit_descriptors(heavy) if "rdkit" in featurizer.descriptors else none
+        return fingerprint(heavy), self._identity(heavy) if self.for_splits else 0, numbers
+
+    def _identity(self, heavy: Any) -> int:
+        digest = hashlib.sha256(self.chem.MolToSmiles(heavy).encode()).digest()
+        return int.from_bytes(digest[:8], "big", signed=True)
 
 
 def _scaffold(chem: Any, molecule: Any) -> str:
@@ -117,25 +157,21 @@ def _scaffold(chem: Any, molecule: Any) -> str:
 
 
 # How the categories of an atom are read. What a name means must never change: models keep the names.
-_READERS: dict[str, Callable[[Any], int | str]] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "element": lambda atom: atom.GetAtomicNum(),
     "degree": lambda atom: atom.GetTotalDegree(),
     "charge": lambda atom: atom.GetFormalCharge(),
-    "chirality": lambda atom: str(atom.GetChiralTag()),
+    "chirality": lambda atom: atom.GetChiralTag(),
     "hydrogens": lambda atom: atom.GetTotalNumHs(includeNeighbors=True),
-    "hybridization": lambda atom: str(atom.GetHybridization()),
-    "aromatic": lambda atom: int(atom.GetIsAromatic()),
-    "ring": lambda atom: int(atom.IsInRing()),
+    "hybridization": lambda atom: atom.GetHybridization(),
+    "aromatic": lambda atom: atom.GetIsAromatic(),
+    "ring": lambda atom: atom.IsInRing(),
 }
 
 
-def _codes(molecule: Any, featurizer: Featurizer) -> tuple[np.ndarray, np.ndarray]:
-    columns = [(_READERS[name], _places(known), len(known)) for name, known in featurizer.atoms.items()]
-    if not columns:
-        return np.zeros((molecule.GetNumAtoms(), 0), dtype=np.uint8), np.zeros(0, dtype=np.float32)
-    found = [[places.get(read(atom), unknown) for read, places, unknown in columns] for atom in molecule.GetAtoms()]
-    mass = [atom.GetMass() for atom in molecule.GetAtoms()]
-    return np.array(found, dtype=np.uint8).reshape(-1, len(columns)), np.array(mass, dtype=np.float32)
+def _plain(value: Any) -> int | str:
+    """RDKit's enumerations by their names, which are the same in all its versions."""
+    return str(value) if hasattr(value, "name") else int(value)
 
 
 def _places(known: Sequence[int | str]) -> dict[int | str, int]:
