@@ -10,7 +10,7 @@ from torch import Tensor
 from lanczosnet.affinity.coalesce import coalesced, with_transpose
 from lanczosnet.affinity.operator import DenseOperator, Operator, largest_magnitude
 from lanczosnet.affinity.sparse_operator import SparseOperator
-from lanczosnet.affinity.stored_rows import adjacency_of_rows
+from lanczosnet.affinity.stored_rows import adjacency_of_rows, check_rows
 from lanczosnet.backends import conditions
 
 
@@ -40,8 +40,8 @@ def adjacency(
         dtype: floating type of the entries; that of the weights where absent.
         validate: check symmetry, range and finiteness; turn it off for inputs that were checked before.
     """
-    if getattr(graph, "row_pointer", None) is not None and hasattr(graph, "column"):  # a graph folder, checked
-        return adjacency_of_rows(graph.row_pointer, graph.column, getattr(graph, "edge_weight", None), dtype)
+    if getattr(graph, "row_pointer", None) is not None and hasattr(graph, "column"):  # of a graph folder
+        return _stored_adjacency(graph, dtype, validate)
     if hasattr(graph, "edge_index"):  # a PyG Data or Batch
         batch = getattr(graph, "batch", None) if batch is None else batch
         if num_graphs is None and batch is not None:
@@ -162,6 +162,13 @@ def _dense_adjacency(
         if not directed:
             _check_symmetric(matrix, matrix.mT, largest_magnitude(matrix.detach().flatten()))
     return DenseOperator(matrix, mask=mask, symmetric=not directed)
+
+
+def _stored_adjacency(graph: Any, dtype: torch.dtype | None, validate: bool) -> Operator:
+    rows = graph.row_pointer, graph.column, getattr(graph, "edge_weight", None)
+    if validate:
+        check_rows(*rows)
+    return adjacency_of_rows(*rows, dtype)
 
 
 def _sparse_adjacency(

@@ -9,6 +9,7 @@ from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 from lanczosnet.backends import conditions
 
 ENTRIES_AT_A_TIME = 2**24
+DAMAGED = "so this is no stored graph: convert its files again with `lanczosnet data convert`"
 
 
 def adjacency_of_rows(
@@ -47,3 +48,55 @@ def adjacency_of_rows(
     if has_values:
         return SparseOperator(pointer, columns, values, diagonal_position=diagonal)
     return PatternOperator.with_loops(pointer, columns, diagonal, values.new_zeros(num_nodes))
+
+
+def check_rows(row_pointer: Tensor, column: Tensor, edge_weight: Tensor | None) -> None:
+    """An error unless pointers rise, columns rise in every row and are nodes, and the matrix is symmetric.
+
+    One pass over the entries. That every entry has its transpose is seen from a sum: of the hashes of all entries, less
+    those of their transposes.
+    """
+    num_nodes = len(row_pointer) - 1
+    check_row_pointers(row_pointer, len(column))
+    difference = torch.zeros((), dtype=torch.int64, device=column.device)
+    for rows, entries, begin in ranges_of_rows(row_pointer, ENTRIES_AT_A_TIME):
+        row = torch.arange(rows.start, rows.stop, device=column.device).repeat_interleave(begin.diff())
+        other = column[entries].long()
+        check_columns(other, num_nodes)
+        if bool((other == row).any()):
+            raise ValueError(f"the row of node {int(row[other == row][0])} has a self-loop, {DAMAGED}")
+        falls = (row[1:] == row[:-1]) & (other[1:] <= other[:-1])
+        if bool(falls.any()):
+            raise ValueError(f"the columns in the row of node {int(row[1:][falls][0])} do not rise, {DAMAGED}")
+        bits = _bits(None if edge_weight is None else edge_weight[entries])
+        difference += (_hashes(row, other, bits) - _hashes(other, row, bits)).sum()
+    if int(difference):
+        raise ValueError(f"some entry has no transpose, or one of another weight, {DAMAGED}")
+
+
+def check_row_pointers(row_pointer: Tensor, num_entries: int) -> None:
+    """Those of some rows or of all: within the entries, and rising."""
+    falls = row_pointer.diff() < 0
+    if bool(falls.any()) or not 0 <= int(row_pointer[0]) <= int(row_pointer[-1]) <= num_entries:
+        raise ValueError(f"the row pointers do not rise from 0 to {num_entries:,}, {DAMAGED}")
+
+
+def check_columns(column: Tensor, num_nodes: int) -> None:
+    if len(column):
+        least, most = (int(end) for end in column.aminmax())
+        if least < 0 or most >= num_nodes:
+            raise ValueError(
+                f"a column is {least if least < 0 else most:,}, but there are {num_nodes:,} nodes, {DAMAGED}"
+            )
+
+
+def _bits(weight: Tensor | None) -> Tensor | int:
+    return 0 if weight is None else weight.double().contiguous().view(torch.int64)
+
+
+def _hashes(row: Tensor, column: Tensor, bits: Tensor | int) -> Tensor:
+    """Of entries, as whole numbers that wrap around (the finaliser of SplitMix64)."""
+    mixed = row * -7046029254386353131 + column * 2862933555777941757 + bits
+    mixed = (mixed ^ (mixed >> 30)) * -4658895280553007687
+    mixed = (mixed ^ (mixed >> 27)) * -7723592293110705685
+    return mixed ^ (mixed >> 31)

@@ -13,7 +13,7 @@ from lanczosnet.affinity.owners import GivenOwners, Owners, RangeOwners, is_rang
 from lanczosnet.affinity.sharded_components import sharded_components
 from lanczosnet.affinity.sharded_operator import ShardedOperator, ShardPattern
 from lanczosnet.affinity.sparse_operator import index_type
-from lanczosnet.affinity.stored_rows import adjacency_of_rows
+from lanczosnet.affinity.stored_rows import adjacency_of_rows, check_columns, check_row_pointers
 from lanczosnet.backends.processes import Processes
 from lanczosnet.graphs.formats.stored_graph import StoredGraph
 
@@ -93,6 +93,7 @@ def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device
 def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     pointer = data.row_pointer
     begin, end = _taken(pointer[:-1], nodes), _taken(pointer[1:], nodes)
+    check_row_pointers(torch.stack([begin, end], 1).view(-1), len(data.column))
     count = end - begin
     row = torch.arange(len(nodes)).repeat_interleave(count)
     entries: Any
@@ -100,8 +101,9 @@ def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
         entries = slice(int(begin[0]), int(end[-1]))
     else:
         entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
-    weight = data.get("edge_weight")
-    return StoredRows(row, data.column[entries].long(), None if weight is None else weight[entries])
+    weight, column = data.get("edge_weight"), data.column[entries].long()
+    check_columns(column, int(data.num_nodes or 0))
+    return StoredRows(row, column, None if weight is None else weight[entries])
 
 
 def _taken(values: Tensor, nodes: Tensor) -> Tensor:

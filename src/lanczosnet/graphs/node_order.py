@@ -97,7 +97,9 @@ def _pattern(data: Data) -> scipy.sparse.csr_matrix:
     shape = (data.num_nodes, data.num_nodes)
     if isinstance(data, StoredGraph):
         column, pointer = data.column.cpu().numpy(), data.row_pointer.cpu().numpy()
-        return scipy.sparse.csr_matrix((np.ones(len(column), dtype=np.int8), column, pointer), shape=shape)
+        stored = scipy.sparse.csr_matrix((np.ones(len(column), dtype=np.int8), column, pointer), shape=shape)
+        stored.check_format()  # of a damaged folder, whose pointers and columns would lead anywhere
+        return stored
     row, column = data.edge_index.cpu().numpy()
     one_way = scipy.sparse.csr_matrix((np.ones(len(row), dtype=bool), (row, column)), shape=shape)
     return one_way + one_way.T

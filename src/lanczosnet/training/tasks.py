@@ -288,10 +288,17 @@ def _about(data: Data | PackedGraphs, key: str) -> Sequence[Any]:
 
 def _class_names(data: Data | PackedGraphs, y: Tensor) -> tuple[tuple[str, ...], ...]:
     names = _about(data, "classes")
-    if names:
-        return _tuples([names] if isinstance(names[0], str) else names)
-    counts = [int(column[column >= 0].max()) + 1 for column in y.unbind(1)]
-    return tuple(tuple(str(i) for i in range(count)) for count in counts)
+    counts = [int(known.max()) + 1 if len(known := column[column >= 0]) else 0 for column in y.unbind(1)]
+    if not names:
+        return tuple(tuple(str(i) for i in range(count)) for count in counts)
+    named: tuple[tuple[str, ...], ...] = _tuples([names] if isinstance(names[0], str) else names)
+    if len(named) != len(counts) or any(len(own) < count for own, count in zip(named, counts, strict=True)):
+        sizes = ", ".join(str(len(own)) for own in named)
+        raise TrainingError(
+            f"the numbers of classes go up to {max(counts) - 1}, but {sizes} classes have names: name every class, or "
+            "convert the files again"
+        )
+    return named
 
 
 def _scale(y: Tensor, names: tuple[str, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:

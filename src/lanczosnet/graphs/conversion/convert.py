@@ -17,7 +17,8 @@ from lanczosnet.graphs.conversion.sources import Sources, is_ogb_folder, node_nu
 from lanczosnet.graphs.conversion.tables import TableReader, open_table
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import no_such_column
-from lanczosnet.graphs.formats.graph_folder import ARRAYS, GraphFolder, is_graph_folder, open_graph, write_manifest
+from lanczosnet.graphs.formats.graph_folder import GraphFolder, is_graph_folder, open_graph, write_manifest
+from lanczosnet.schemas.graph_arrays import ARRAYS
 
 WORK = ".conversion"  # in the folder, until it is finished
 

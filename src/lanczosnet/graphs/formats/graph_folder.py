@@ -20,28 +20,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.schemas.graph_arrays import ARRAYS, OF_ENTRIES, REMEDY
 
-MANIFEST, FORMAT = "manifest.json", 1
-KIND = "lanczosnet graph folder"
-MASKS = ("train_mask", "val_mask", "test_mask")
-# The arrays that a folder may have, with the kinds of their NumPy types.
-ARRAYS = {
-    "row_pointer": "i",
-    "column": "i",
-    "edge_weight": "f",
-    "features": "f",
-    "labels": "if",
-    "labelled": "b",
-    **dict.fromkeys(MASKS, "b"),
-}
-OF_ENTRIES = ("row_pointer", "column", "edge_weight")
-REMEDY = "The folder is damaged: convert the files again with `lanczosnet data convert`"
+if TYPE_CHECKING:
+    from lanczosnet.schemas.graph_manifest import StoredArray
+
+MANIFEST = "manifest.json"
 
 
 class GraphRows(NamedTuple):
@@ -100,27 +90,21 @@ def is_graph_folder(path: Path) -> bool:
 
 def open_graph(path: str | Path) -> GraphFolder:
     """Open a folder in milliseconds: sizes and types are checked here, checksums by `GraphFolder.problems`."""
+    from lanczosnet.schemas.graph_manifest import read_manifest
+
     path = user_path(path)
-    manifest = _manifest(path)
-    try:
-        described = {name: dict(manifest["arrays"][name]) for name in manifest["arrays"]}
-        num_nodes, num_entries = int(manifest["num_nodes"]), int(manifest["num_entries"])
-        about = dict(manifest["about"])
-        checksums = {name: str(entry["sha256"]) for name, entry in described.items()}
-    except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"not a manifest of a graph ({error!r})", file=path / MANIFEST, remedy=REMEDY) from error
-    missing = {"row_pointer", "column"} - described.keys()
-    unknown = described.keys() - ARRAYS.keys()
-    if missing or unknown:
-        names = ", ".join(sorted(missing or unknown))
+    if not is_graph_folder(path):
         raise DataError(
-            f"{'there is no array' if missing else 'there are unknown arrays:'} {names}",
-            file=path / MANIFEST,
-            remedy=REMEDY,
+            f"there is no {MANIFEST}", file=path, remedy="Make such a folder with `lanczosnet data convert`"
         )
-    arrays = {name: _mapped(path, name, entry) for name, entry in described.items()}
-    _check_sizes(path, arrays, num_nodes, num_entries)
-    return GraphFolder(path, num_nodes, num_entries, about, arrays, checksums)
+    manifest = read_manifest(path / MANIFEST)
+    arrays = {name: _mapped(path, name, entry) for name, entry in manifest.arrays.items()}
+    pointer = arrays["row_pointer"]
+    if int(pointer[0]) != 0 or int(pointer[-1]) != manifest.num_entries:
+        raise DataError("the row pointers do not fit the columns", file=path / "row_pointer.npy", remedy=REMEDY)
+    checksums = {name: entry.sha256 for name, entry in manifest.arrays.items()}
+    about = manifest.about.document()
+    return GraphFolder(path, manifest.num_nodes, manifest.num_entries, about, arrays, checksums)
 
 
 def write_graph(path: str | Path, arrays: Mapping[str, np.ndarray], about: dict[str, Any]) -> None:
@@ -135,6 +119,9 @@ def write_graph(path: str | Path, arrays: Mapping[str, np.ndarray], about: dict[
 
 def write_manifest(path: Path, arrays: Mapping[str, str], about: dict[str, Any]) -> None:
     """The manifest of the arrays that lie in a folder, of which `arrays` gives the checksums. Written last."""
+    from lanczosnet.schemas.graph_manifest import FORMAT, KIND
+    from lanczosnet.schemas.record import signed
+
     described = {}
     for name in arrays:
         array = np.load(path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
@@ -148,51 +135,22 @@ def write_manifest(path: Path, arrays: Mapping[str, str], about: dict[str, Any])
         "arrays": described,
     }
     with atomic_write(path / MANIFEST) as temporary:
-        temporary.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(signed(manifest), indent=2) + "\n", encoding="utf-8")
 
 
-def _manifest(path: Path) -> dict[str, Any]:
-    file = path / MANIFEST
-    if not file.is_file():
-        raise DataError(
-            f"there is no {MANIFEST}", file=path, remedy="Make such a folder with `lanczosnet data convert`"
-        )
-    try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
-        is_ours, version = manifest["kind"] == KIND, int(manifest["format"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"not a manifest of a graph ({error!r})", file=file, remedy=REMEDY) from error
-    if not is_ours:
-        raise DataError(f"this is a {manifest['kind']!r}, not a {KIND!r}", file=file)
-    if version > FORMAT:
-        raise DataError(f"format {version}, this program reads up to {FORMAT}", file=file, remedy="Update lanczosnet")
-    return dict(manifest)
-
-
-def _mapped(path: Path, name: str, entry: dict[str, Any]) -> np.ndarray:
+def _mapped(path: Path, name: str, entry: "StoredArray") -> np.ndarray:
     """Copy-on-write, so that tensors may share the memory and nothing reaches the disk."""
     file = path / f"{name}.npy"
     try:
         array: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise DataError(f"the array cannot be read ({error})", file=file, remedy=REMEDY) from error
-    is_right = list(array.shape) == entry.get("shape") and array.dtype.name == entry.get("dtype")
-    if not is_right or array.dtype.kind not in ARRAYS[name]:
+    is_right = array.shape == entry.shape and array.dtype.name == entry.dtype
+    if not is_right or array.dtype.kind not in ARRAYS[name][0]:
         found = f"{array.dtype.name} {list(array.shape)}"
         raise DataError(
-            f"the array is {found}, but the manifest says {entry.get('dtype')} {entry.get('shape')}",
+            f"the array is {found}, but the manifest says {entry.dtype} {list(entry.shape)}",
             file=file,
             remedy=REMEDY,
         )
     return array
-
-
-def _check_sizes(path: Path, arrays: dict[str, np.ndarray], num_nodes: int, num_entries: int) -> None:
-    expected = dict.fromkeys(arrays, num_nodes) | {"row_pointer": num_nodes + 1}
-    expected |= dict.fromkeys(("column", "edge_weight"), num_entries)
-    for name, array in arrays.items():
-        if array.ndim == 0 or len(array) != expected[name]:
-            raise DataError(f"{name} has not {expected[name]:,} rows", file=path / f"{name}.npy", remedy=REMEDY)
-    pointer = arrays["row_pointer"]
-    if int(pointer[0]) != 0 or int(pointer[-1]) != num_entries:
-        raise DataError("the row pointers do not fit the columns", file=path / "row_pointer.npy", remedy=REMEDY)

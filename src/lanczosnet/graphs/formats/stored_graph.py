@@ -9,7 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
-from lanczosnet.graphs.formats.graph_folder import ARRAYS, GraphFolder, open_graph, write_graph
+from lanczosnet.graphs.formats.graph_folder import GraphFolder, open_graph, write_graph
+from lanczosnet.schemas.graph_arrays import ARRAYS
 
 NAMES = {"features": "x", "labels": "y"}
 FACTS = ("name", "task", "targets", "units", "classes", "features", "metric")
