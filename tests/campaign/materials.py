@@ -41,6 +41,9 @@ def make(folder: Path) -> None:
     done(train("points.csv", "pointmodel", "--data-set", "k=3"), folder)
     for source, out in (("mols.csv", "stopped"), ("nodes.csv", "stoppednodes")):
         interrupt(train(source, out, "--checkpoint-seconds", "0", epochs=LONG), folder, folder / out)
+    _write_folder(folder)
+    done(train("big", "bigmodel"), folder)
+    done(train("mols.csv", "configured", "--save-config", "run.toml", "--split", "parts.json"), folder)
     packed, *_ = sorted((folder / "data" / "molecules").glob("mols-*.safetensors"))
     shutil.copy(packed, folder / "packed.safetensors")
     _write_qm8(folder)
@@ -90,6 +93,24 @@ def _write_tables(folder: Path) -> None:
     many = [f"{'C' * (1 + i % 40)}{'N' * (i // 40 % 2)}{'O' * (1 + i // 80)},{i / 100}" for i in range(1100)]
     (folder / "many.csv").write_text("\n".join(["smiles,logS", *many]) + "\n")  # more than one process reads them
     (folder / "more.csv").write_text("smiles\nCCO\nCCN\nc1ccccc1C\nCCCl\n")
+
+
+def _write_folder(folder: Path) -> None:
+    """A graph folder, and the other forms of the molecules."""
+    import pandas as pd
+    from rdkit import Chem
+
+    done(("data", "convert", "edges.csv", "big", "--nodes", "nodes.csv"), folder)
+    molecules = pd.read_csv(folder / "mols.csv")
+    molecules.to_parquet(folder / "mols.parquet", index=False)
+    with Chem.SDWriter(str(folder / "mols.sdf")) as writer:
+        for smiles, target, _ in molecules.itertuples(index=False):
+            molecule = Chem.MolFromSmiles(smiles)
+            molecule.SetProp("logS", str(target))
+            writer.write(molecule)
+    rows = [*range(len(molecules))]
+    parts = {"train": rows[:20], "val": rows[20:30], "test": rows[30:]}
+    (folder / "parts.json").write_text(json.dumps(parts))
 
 
 def node_arrays() -> dict[str, np.ndarray]:

@@ -67,6 +67,11 @@ def without_checksums() -> None:
     SourceFile.good = lambda self, data_dir=None: next(iter(self.found(data_dir)), None)  # type: ignore[method-assign]
 
 
+def _text(content: bytes) -> Strategy:
+    """A file without a checksum: a changed number is another number."""
+    return mutants.damaged_bytes(content).map(_if_no_number)
+
+
 MOLECULES = ("mols.csv", "more.csv", "molmodel")
 NODES = ("nodes.csv", "edges.csv", "nodemodel")
 WEIGHTS = ("run/model.safetensors",)
@@ -74,6 +79,15 @@ PREDICT = ("predict", "molmodel", "CCO", "c1ccccc1C", "CCCl")
 LINKED = ("--data-set", "edges=edges.csv")
 _predict = Reading(PREDICT)
 _unread = partial(Reading, oracle=finite)
+
+INTERVALS = (*PREDICT, "--intervals", "--level", "0.5")
+FOLDER = ("big", "bigmodel")
+_folder_used = (
+    _unread(("data", "info", "big", "--json")),
+    _unread(("predict", "bigmodel", "big", "--out", "out.csv"), ("out.csv",)),
+    _unread(train("big", "run"), WEIGHTS),
+    _unread(("spectrum", "big", "--json")),
+)
 
 TARGETS = (
     Target(
@@ -133,6 +147,22 @@ TARGETS = (
         lambda c: st.one_of(forgeries.retensored(c), forgeries.damaged_header(c)),
         (Reading(PREDICT, oracle=finite), _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json"))),
         place=_signed,
+        share=2,
+    ),
+    Target(
+        "reference",
+        "molmodel/reference.safetensors",
+        MOLECULES,
+        lambda c: st.one_of(mutants.damaged_bytes(c), forgeries.damaged_header(c)),
+        (Reading(INTERVALS), Reading(("evaluate", "molmodel", "--data", "mols.csv", "--json"))),
+        share=2,
+    ),
+    Target(
+        "reference, signed",
+        "molmodel/reference.safetensors",
+        MOLECULES,
+        forgeries.repacked,
+        (_unread(INTERVALS), _unread(("evaluate", "molmodel", "--data", "mols.csv", "--json"))),
         share=2,
     ),
     Target(
@@ -296,6 +326,67 @@ TARGETS = (
             _unread(("evaluate", "pointmodel", "--data", "points.csv", "--json")),
         ),
         share=2,
+    ),
+    Target(
+        "molecules, Parquet",
+        "mols.parquet",
+        ("molmodel",),
+        _text,
+        (
+            _unread(("predict", "molmodel", "mols.parquet", "--out", "out.csv"), ("out.csv",)),
+            _unread(train("mols.parquet", "run", "--target-columns", "logS"), WEIGHTS),
+        ),
+        share=2,
+    ),
+    Target(
+        "molecules, SDF",
+        "mols.sdf",
+        ("molmodel",),
+        _text,
+        (
+            _unread(("predict", "molmodel", "mols.sdf", "--out", "out.csv"), ("out.csv",)),
+            _unread(train("mols.sdf", "run", "--target-columns", "logS"), WEIGHTS),
+        ),
+        share=2,
+    ),
+    Target(
+        "configuration",
+        "run.toml",
+        ("mols.csv", "parts.json"),
+        _text,
+        (_unread(("train", "--config", "run.toml", "--out", "run"), WEIGHTS),),
+    ),
+    Target(
+        "split",
+        "parts.json",
+        ("mols.csv",),
+        lambda c: mutants.damaged_json(json.loads(c)),
+        (_unread(train("mols.csv", "run", "--split", "parts.json"), WEIGHTS),),
+    ),
+    Target(
+        "graph folder, manifest",
+        "big/manifest.json",
+        FOLDER,
+        _with_a_checksum,
+        (
+            Reading(("data", "info", "big", "--json")),
+            Reading(("predict", "bigmodel", "big", "--out", "out.csv"), ("out.csv",)),
+            Reading(train("big", "run"), WEIGHTS),
+        ),
+        share=2,
+    ),
+    Target(
+        "graph folder, manifest signed", "big/manifest.json", FOLDER, forgeries.resigned_config, _folder_used, share=2
+    ),
+    *(
+        Target(
+            f"graph folder, {array}",
+            f"big/{array}.npy",
+            FOLDER,
+            mutants.damaged_bytes,
+            (Reading(("data", "verify", "big"), oracle=refused), *_folder_used),
+        )
+        for array in ("row_pointer", "column", "edge_weight", "features", "labels")
     ),
     Target(
         "npz",
