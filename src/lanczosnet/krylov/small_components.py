@@ -1,5 +1,6 @@
 """Ritz pairs of many components side by side: small ones exactly, the others by one Lanczos iteration for all."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,6 +11,9 @@ from lanczosnet.affinity.components import subgraph
 from lanczosnet.krylov.lanczos import lanczos
 from lanczosnet.krylov.ritz import RitzPairs, eigh_of_leading, leading, ritz
 from lanczosnet.krylov.symmetric_eigen import sorted_eigen
+
+Eigh = Callable[[Tensor], tuple[Tensor, Tensor]]
+EIGH: Eigh = torch.linalg.eigh  # of small graphs, on every device: the tables' results keep their bits
 
 
 def small_ritz_pairs(
@@ -28,7 +32,7 @@ def small_ritz_pairs(
 
 
 def write_exact_pairs(
-    pairs: RitzPairs, operator: SparseOperator, segment: Tensor, size: Tensor, groups: list[Tensor]
+    pairs: RitzPairs, operator: SparseOperator, segment: Tensor, size: Tensor, groups: list[Tensor], eigh: Eigh = EIGH
 ) -> None:
     """Those of the components of each group, in the place of zeros."""
     for group in groups:
@@ -36,7 +40,7 @@ def write_exact_pairs(
         assert padding.rows is not None
         assert padding.size is not None
         blocks = dense_blocks(operator, padding).dense().double()
-        eigenvalues, eigenvectors = eigh_of_leading(blocks, padding.size, sorted_eigen)
+        eigenvalues, eigenvectors = eigh_of_leading(blocks, padding.size, eigh)
         pairs.values[:, : padding.width][group.nonzero().squeeze(1)] = eigenvalues.to(pairs.values.dtype)
         rows = eigenvectors.to(pairs.vectors.dtype).flatten(0, 1).index_select(0, padding.rows)
         pairs.vectors[:, : padding.width][padding.node] = rows.add_(0.0)  # without negative zeros
@@ -100,7 +104,7 @@ def write_rest(
     if ALONE in powers:
         write_single_nodes(pairs, operator, segment, size)
     groups = [power == each for each in powers if ALONE < each < ITERATED]
-    write_exact_pairs(pairs, operator, segment, size, groups)
+    write_exact_pairs(pairs, operator, segment, size, groups, sorted_eigen)
     pairs.rank.copy_(torch.where(is_exact, size, pairs.rank))
     rest = rest_of(operator, start, segment, is_rest & ~is_exact) if powers[-1] == ITERATED else None
     if rest is not None:

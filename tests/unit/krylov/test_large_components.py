@@ -1,11 +1,11 @@
-"""Large components are iterated one by one; what they find is what is found side by side."""
+"""Large components are iterated side by side as ranges; what they find is what is found with segment sums."""
 
 import pytest
 import torch
 
 from graph_builders import both_ways, orthogonality_error, path_edges, random_edges, random_vector, tolerance
 from lanczosnet.affinity import SparseOperator, adjacency, connected_components, normalized
-from lanczosnet.krylov import component_ritz_pairs, large_components, side_by_side
+from lanczosnet.krylov import component_ritz_pairs, large_components, side_by_side, small_components
 
 
 @pytest.fixture
@@ -239,3 +239,18 @@ def test_a_large_component_is_cut_out_as_it_is(device):
             .dense()
             .equal(part.dense() + torch.eye(len(node), dtype=S.dtype, device=device))
         )
+
+
+def test_small_graphs_are_decomposed_by_the_same_routine_on_every_device(monkeypatch):
+    """Results of the tables keep their bits: another routine is for large graphs alone."""
+
+    def refuse(matrix):
+        raise AssertionError("a small graph went through an implementation that depends on the device")
+
+    monkeypatch.setattr(small_components, "sorted_eigen", refuse)
+    S = normalized(graph_of(GRAPHS["many"], torch.float32, "cpu"))
+    assert component_ritz_pairs(S, 5).rank.tolist().count(5) > 3
+    monkeypatch.setattr(large_components, "SMALL_GRAPH", 0)
+    monkeypatch.setattr(large_components, "LARGE_COMPONENT", 10)
+    with pytest.raises(AssertionError, match="depends on the device"):
+        component_ritz_pairs(S, 5)
