@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from lanczosnet._extras import require
 from lanczosnet.files.atomic import remove_strays
+from lanczosnet.files.json_text import parsed_json
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -62,7 +63,7 @@ def only_writer(folder: Path) -> Iterator[None]:
 
 def _owner(path: Path) -> str:
     try:
-        owner = json.loads(path.read_text(encoding="utf-8"))
+        owner = parsed_json(path.read_text(encoding="utf-8"))
         return f"process {owner['process']} on {owner['host']}"
     except (OSError, ValueError, KeyError, TypeError):  # it is just ending
         return "another process"

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import aggr
 from torch_geometric.utils import subgraph
 
+from lanczosnet.files.json_text import parsed_json
 from lanczosnet.graphs import Split
 from lanczosnet.graphs.features import AUTO, NONE, feature_scaling
 from lanczosnet.layers.readout import PooledReadout
@@ -146,7 +147,7 @@ def _defaults(trained: TrainedModel, data: Any, parts: Split) -> dict[str, Any]:
 def _epochs(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise TrainingError(f"there is no {path.name} beside the model")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [parsed_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _described(data: Any) -> dict[str, int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet.files import atomic_write
+from lanczosnet.files.json_text import parsed_json
 
 SECONDS = 2.0  # between two notes
 
@@ -36,7 +37,7 @@ class Journal:
 
     def _read(self) -> dict[str, Any]:
         try:
-            content = json.loads(self.path.read_text(encoding="utf-8"))
+            content = parsed_json(self.path.read_text(encoding="utf-8"))
             return dict(content["facts"]) if content["identity"] == self.identity else {}
         except (OSError, ValueError, KeyError, TypeError):
             return {}

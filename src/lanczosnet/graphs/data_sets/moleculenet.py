@@ -1,11 +1,11 @@
 """MoleculeNet and Peptides-func by name, with their customary targets, metric and split."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lanczosnet.files.json_text import parsed_json
 from lanczosnet.graphs.data_sets.download import available
 from lanczosnet.graphs.data_sets.molecule_sets import MOLECULE_FILES, MOLECULE_SETS, MoleculeSet
 from lanczosnet.graphs.errors import DataError
@@ -39,7 +39,7 @@ def _official_parts(path: Path, rows: Sequence[int]) -> tuple[str, ...]:
     """The part of every molecule, by the lists of positions (from 0) in `split.json` beside the table."""
     file = path.with_name("split.json")
     try:
-        lists = json.loads(file.read_text(encoding="utf-8"))
+        lists = parsed_json(file.read_text(encoding="utf-8"))
         part_of = {int(item): part for part in ("train", "val", "test") for item in lists[part]}
     except (OSError, ValueError, TypeError, KeyError) as error:
         remedy = "Place the official split there: JSON with lists train, val and test of row numbers from 0"

@@ -14,7 +14,6 @@ A `gnn-benchmark` file may also have the arrays `edges`, `feature_data`, `featur
 `node_labels`. Its words are read as present or absent, whatever their counts.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +25,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 
+from lanczosnet.files.json_text import parsed_json
 from lanczosnet.graphs.data_sets.download import available
 from lanczosnet.graphs.data_sets.node_sets import NODE_FILES, NODE_SETS, Format, NodeSet
 from lanczosnet.graphs.errors import DataError
@@ -110,7 +110,7 @@ def _ends(parts: list[np.ndarray], nodes: int) -> np.ndarray:
 def _wikics(path: Path, known: NodeSet) -> RawGraph:
     if path.stat().st_size > known.largest:
         raise DataError(f"the file has {path.stat().st_size:,} bytes, more than the {known.largest:,} expected")
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parsed_json(path.read_text(encoding="utf-8"))
     x = torch.tensor(content["features"], dtype=torch.float)
     _check_shape(x.shape, known)
     pairs = [(source, target) for source, targets in enumerate(content["links"]) for target in targets]

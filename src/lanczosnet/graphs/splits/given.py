@@ -1,7 +1,6 @@
 """Splits that the user brings: a column with the part of every item, or a file."""
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lanczosnet.files.json_text import parsed_json
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import WORDS, csv_rows
 from lanczosnet.graphs.packed import PackedGraphs
@@ -40,7 +40,7 @@ def split_from_file(data: Any, path: str | Path) -> Split:
 
 def _read_json(path: Path) -> dict[str, list[int]]:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parsed_json(path.read_text(encoding="utf-8"))
         keys = [key for key in content if key in WORDS]
         lists = {WORDS[key]: content[key] for key in keys}
     except (ValueError, TypeError) as error:

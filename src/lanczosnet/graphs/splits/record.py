@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lanczosnet._notebook import facts
 from lanczosnet.files import atomic_write
+from lanczosnet.files.json_text import parsed_json
 from lanczosnet.graphs.errors import DataError
 
 PARTS = ("train", "val", "test")
@@ -54,7 +55,7 @@ class Split:
     def load(cls, path: str | Path) -> "Split":
         """Read what `save` wrote."""
         try:
-            fields = json.loads(Path(path).read_text(encoding="utf-8"))
+            fields = parsed_json(Path(path).read_text(encoding="utf-8"))
             return cls(**fields | {part: torch.tensor(fields[part], dtype=torch.long) for part in PARTS})
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(
