@@ -55,7 +55,7 @@ class Ensemble:
         read = as_smiles_inputs(self.config.data, items, descriptors)
         # Molecules are read once where all members read them alike.
         found = self._mean(items if read is None or not self._read_alike else read, descriptors, batch_size)
-        found = found if read is None else marked(found, read.molecules, self.references)
+        found = marked(found, items if read is None else read, self.references)
         return calibrated_as_asked(found, self.references, interval, calibrated)
 
     def _mean(self, items: Any, descriptors: Any, batch_size: int) -> Predictions:

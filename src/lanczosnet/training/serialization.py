@@ -93,7 +93,7 @@ class TrainedModel:
         """
         read = as_smiles_inputs(self.config.data, items, descriptors)
         found = predict(self.network, self.task, self.config.data, read or items, batch_size)
-        found = found if read is None else marked(found, read.molecules, self.references)
+        found = marked(found, items if read is None else read, self.references)
         return calibrated_as_asked(found, self.references, interval, calibrated)
 
     def encode(

@@ -80,3 +80,12 @@ def test_what_is_kept_has_a_limit():
     assert len(kept) == MOST
     assert kept[[0, -1]].tolist() == [0, 3 * MOST - 1]
     assert (kept.diff() > 0).all()
+
+
+def test_a_data_set_is_marked_as_its_smiles_are(seeds):
+    for model in (lanczosnet.load_model(seeds / "seed-0"), load_models(seeds)):
+        data, _ = original_data(lanczosnet.load_model(seeds / "seed-0"))
+        of_set, of_smiles = model.predict(data), model.predict(list(data.smiles))
+        assert of_set.notices == of_smiles.notices
+        assert len(of_set.notices) == len(data)
+        assert torch.equal(of_set.similarity, of_smiles.similarity)
