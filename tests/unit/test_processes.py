@@ -41,6 +41,14 @@ time.sleep(60)
 """
 
 
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c():
+    """As on a terminal: a shell starts what it runs in the background deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def lives(process: int) -> bool:
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
