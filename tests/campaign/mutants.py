@@ -165,7 +165,10 @@ def places(document: Any, here: Place = ()) -> Iterator[Place]:
 def _json_mutant(document: Any, at: Place, done: str, change: Callable[[Any, Place], Any]) -> Mutant:
     name = ".".join(map(str, at)) or "the document"
     changed = partial(change, deepcopy(document), at)
-    value = change.keywords["value"] if isinstance(change, partial) and "value" in change.keywords else ...
+    options = change.keywords if isinstance(change, partial) else {}
+    value = options.get("value", ...)
+    if "times" in options and isinstance(value_at(document, at), int | float):
+        value = _larger(options["times"])
     is_plausible = alike(value_at(document, at), value) if value is not ... else change is _rename and _is_listed(at)
     effect: Effect = "plausible" if is_plausible else "damaging"
     return Mutant(f"{name} {done}", lambda: _encoded(changed()), effect)
@@ -221,14 +224,12 @@ def _nest(document: Any, at: Place, deep: int) -> Any:
 
 def _enlarge(document: Any, at: Place, times: int) -> Any:
     old = value_at(document, at)
-    large = (
-        old * times
-        if isinstance(old, list | str)
-        else [old] * times
-        if isinstance(old, dict)
-        else 10 ** min(times, 4000)
-    )
+    large = old * times if isinstance(old, list | str) else [old] * times if isinstance(old, dict) else _larger(times)
     return _put(document, at, large)
+
+
+def _larger(times: int) -> int:
+    return 10 ** min(times, 4000)
 
 
 def _rename(document: Any, at: Place) -> Any:

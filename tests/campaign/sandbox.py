@@ -163,6 +163,7 @@ def _become(arguments: tuple[str, ...], folder: Path, texts: list[int], limits: 
         for number in (signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        gc.callbacks.clear()  # Hypothesis's, in which a signal would be lost
         sys.modules["__main__"] = ModuleType("__main__")  # which worker processes would otherwise import
         _limit(limits)
         if limits.before:

@@ -113,6 +113,10 @@ def test_an_array_of_another_shape_or_of_objects_is_an_error(data, tmp_path):
     (tmp_path / "features.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(DataError, match="cannot be read"):
         load(tmp_path)
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (31, 4L, }".ljust(117) + b"\n"
+    (tmp_path / "features.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + header)
+    with pytest.raises(DataError, match="cannot be read"):
+        load(tmp_path)
 
 
 def test_a_network_trains_on_a_folder_as_on_the_graph(tmp_path):

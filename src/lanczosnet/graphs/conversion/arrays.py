@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.npy_file import mapped_array
 
 HEADER = 128  # bytes: NumPy leaves room for the first axis to grow
 
@@ -76,8 +76,4 @@ class ArrayFile:
             yield begin, self.part(slice(begin, begin + rows))
 
     def _mapped(self) -> np.ndarray:
-        try:
-            array: np.ndarray = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise DataError(f"the array cannot be read ({error})", file=self.path) from error
-        return array
+        return mapped_array(self.path)

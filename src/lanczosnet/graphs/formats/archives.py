@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import torch
@@ -70,7 +71,10 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str = "") -
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, column_major, dtype = read(stream)
+        try:
+            shape, column_major, dtype = read(stream)
+        except (SyntaxError, TokenError) as error:  # a header is Python's syntax
+            raise DataError(f"the array {member.filename!r} has no header that can be read ({error})") from error
         if dtype.kind not in "biuf" + kinds:
             raise DataError(f"the array {member.filename!r} holds {dtype}, not numbers")
         # The header says how much memory is needed, the directory how much content there is.
@@ -79,6 +83,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str = "") -
             raise DataError(f"the array {member.filename!r} is shorter than its header says")
         content = stream.read(count * dtype.itemsize)
     flat = np.frombuffer(bytearray(content), dtype=dtype)
+    flat = flat.astype(np.float32) if dtype == np.float16 else flat  # which pandas does not know as an index
     return flat.reshape(shape, order="F" if column_major else "C")
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.npy_file import mapped_array
 from lanczosnet.schemas.graph_arrays import ARRAYS, OF_ENTRIES, REMEDY
 
 if TYPE_CHECKING:
@@ -141,10 +142,7 @@ def write_manifest(path: Path, arrays: Mapping[str, str], about: dict[str, Any])
 def _mapped(path: Path, name: str, entry: "StoredArray") -> np.ndarray:
     """Copy-on-write, so that tensors may share the memory and nothing reaches the disk."""
     file = path / f"{name}.npy"
-    try:
-        array: np.ndarray = np.load(file, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the array cannot be read ({error})", file=file, remedy=REMEDY) from error
+    array = mapped_array(file, "c", REMEDY)
     is_right = array.shape == entry.shape and array.dtype.name == entry.dtype
     if not is_right or array.dtype.kind not in ARRAYS[name][0]:
         found = f"{array.dtype.name} {list(array.shape)}"

@@ -13,6 +13,7 @@ import numpy as np
 
 from lanczosnet.files import user_path
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.graphs.formats.npy_file import mapped_array
 
 AT_A_TIME = 2**20  # numbers
 REMEDY = "Give every node the number of its part, from 0 on"
@@ -37,10 +38,7 @@ def read_partition(path: str | Path, num_nodes: int, num_processes: int) -> np.n
 
 
 def _mapped(path: Path) -> np.ndarray:
-    try:
-        part: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"the array cannot be read ({error})", file=path, remedy=REMEDY) from error
+    part = mapped_array(path, remedy=REMEDY)
     if part.ndim != 1 or part.dtype.kind not in "iu":
         raise DataError(f"it is {part.dtype.name} {list(part.shape)}, not whole numbers [node]", file=path)
     return part
