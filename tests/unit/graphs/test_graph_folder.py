@@ -188,3 +188,7 @@ def test_classes_without_a_name_are_an_error(data, tmp_path):
     store_graph(data, tmp_path)
     with pytest.raises(TrainingError, match="up to 2, but 2 classes have names"):
         prepare(JobSpec(str(tmp_path), split="1-per-class"))
+
+
+def test_a_process_without_rows_has_nothing_to_check():
+    stored_rows.check_row_pointers(torch.empty(0, dtype=torch.long), 5)
