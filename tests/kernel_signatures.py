@@ -25,10 +25,10 @@ ROWS = {"ENTRIES": 8, "CHANNELS": 64}
 ROWS_TYPES = {"begin": "*i32", "end": "*i32", "column": "*i32", "num_channels": "i32"}
 BLOCKS = {"DOUBLE": False, "ROWS": 32, "ENTRIES": 32}
 BLOCKS_TYPES = {"begin": "*i64", "end": "*i64", "column": "*i32", "num_rows": "i32"}
-LARGE = {"VECTORS": 32, "NODES": 128}
+LARGE = {"VECTORS": 32, "NODES": 256, "THREADS": 128, "ROWS": 16}
 LARGE_TYPES = {"bounds": "*i64", "num_nodes": "i32", "count": "i32", "num_programs": "i32", "width": "i32"}
-LARGE_TYPES |= {"sums": DOUBLE, "known": DOUBLE, "first": DOUBLE, "second": DOUBLE, "squares": DOUBLE}
-LARGE_TYPES |= {"threshold": DOUBLE, "num_steps": "i32", "step": "i32"}
+LARGE_TYPES |= {"sums": DOUBLE, "known": DOUBLE, "other": DOUBLE, "arrived": "*i32"}
+LARGE_TYPES |= {"threshold": DOUBLE, "num_steps": "i32"}
 TYPES = {"table": "*i64", "found": "*i64"} | PAIR_TYPES  # of nodes
 # Of QM8's sizes: module, kernel, the type of its arguments that has no other, the others', constants, warps.
 KERNELS = {
@@ -106,10 +106,10 @@ KERNELS = {
     "lanczos": ("lanczos_kernels", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": True}, 4),
     "three terms": ("lanczos_kernels", "iteration", DOUBLE, ITERATION, LANCZOS | {"REORTHOGONALIZE": False}, 4),
     "large lanczos": ("large_lanczos", "_project", FLOAT, LARGE_TYPES, LARGE, 4),
-    "large lanczos, first": ("large_lanczos", "_without", FLOAT, LARGE_TYPES, LARGE | {"ROWS": 16, "LAST": False}, 4),
-    "large lanczos, last": ("large_lanczos", "_without", DOUBLE, LARGE_TYPES, LARGE | {"ROWS": 16, "LAST": True}, 4),
-    "large lanczos, next": ("large_lanczos", "_normalize", FLOAT, LARGE_TYPES, {"NODES": 1024, "MOST": 256}, 4),
+    "large lanczos, first": ("large_lanczos", "_without", FLOAT, LARGE_TYPES, LARGE | {"LAST": False}, 4),
+    "large lanczos, last": ("large_lanczos", "_without", DOUBLE, LARGE_TYPES, LARGE | {"LAST": True}, 4),
     "jacobi": ("jacobi", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI, 4),
+    "jacobi, tiny": ("jacobi", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI | {"SIZE": 4}, 1),
     "adam": ("adam", "_adam", FLOAT, {"n": "i32"}, ADAM, 4),
     "lanczos, backwards": ("lanczos_kernels", "re_orthogonalized_sweep", DOUBLE, {}, LANCZOS, 4),
     "three terms, backwards": ("lanczos_kernels", "three_term_sweep", DOUBLE, {}, LANCZOS, 4),

@@ -53,5 +53,5 @@ def _rotated(matrix: Tensor, partner: Tensor, cosine: Tensor, sine: Tensor) -> T
 
 
 def padded_size(n: int) -> int:
-    """The power of two that the Triton kernel works on, at least 16."""
-    return max(16, 2 ** math.ceil(math.log2(n)))
+    """The power of two that the Triton kernel works on: 4, or at least 16."""
+    return 4 if n <= 4 else max(16, 2 ** math.ceil(math.log2(n)))

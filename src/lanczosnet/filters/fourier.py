@@ -121,27 +121,34 @@ class RaggedBasis(SpectralBasis):
         self.values = torch.cat([self._large.values, pairs.values[rest]])
         self._num_rest = len(self.values) - len(self._large.values)
         frequency = (rest.flatten().cumsum(0) - 1).view_as(rest)
-        node, step = rest[pairs.segment].nonzero(as_tuple=True)
-        column = frequency[pairs.segment[node], step]
-        entries = pairs.vectors.detach()[node, step]
-        self._rest = ConstantMatrix(node, column, entries, (len(pairs.vectors), self._num_rest))
+        # Only the rows of small blocks: cuSPARSE is very slow where nearly all rows are empty.
+        self._rest_nodes = (~self._large.is_large[pairs.segment]).nonzero().squeeze(1)
+        segment = pairs.segment[self._rest_nodes]
+        row, step = rest[segment].nonzero(as_tuple=True)
+        column = frequency[segment[row], step]
+        entries = pairs.vectors.detach()[self._rest_nodes[row], step]
+        self._rest = ConstantMatrix(row, column, entries, (len(segment), self._num_rest))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "RaggedBasis":
         return self  # it does not change, and PyTorch cannot copy sparse tensors
 
     def project(self, signal: Tensor) -> Tensor:
         parts = self._large.projected(signal)
-        if self._num_rest or not parts:
-            parts.append(self._rest.transposed_product(signal))
+        if not parts:
+            return self._rest.transposed_product(signal)
+        if self._num_rest:
+            parts.append(self._rest.transposed_product(signal.index_select(0, self._rest_nodes)))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def lift(self, coefficients: Tensor) -> Tensor:
         large, rest = coefficients.split([len(self._large.values), self._num_rest])
         if self._large.are_all:
             return self._large.lifted(large)
-        signal = self._rest.product(rest)
+        small = self._rest.product(rest)
         if not self._large.vectors:
-            return signal
+            return small
+        signal = small.new_zeros(len(self._large.nodes) + len(small), small.shape[1])
+        signal = signal.index_copy(0, self._rest_nodes, small)
         return signal.index_copy(0, self._large.nodes, self._large.lifted(large).to(signal.dtype))
 
 

@@ -93,12 +93,21 @@ def _in_place(number: Tensor, chosen: list[int], sizes: list[int]) -> tuple[list
 
 def _widths(number: Tensor, count: int) -> list[int]:
     """The sizes of ranges with one component each, as they are numbered; none where one lies among another's nodes."""
-    highest = number.cummax(0).values
+    highest = _running_maximum(number)
     is_in_order = ((number < 0) | (number == highest)).all().view(1)
     begins = torch.searchsorted(highest, torch.arange(1, count, device=number.device))
     answer, *bounds = torch.cat([is_in_order.long(), begins]).tolist()
     bounds = [0, *bounds, len(number)]
     return [end - begin for begin, end in pairwise(bounds)] if answer else []
+
+
+def _running_maximum(values: Tensor) -> Tensor:
+    """`values.cummax(0)`, which a GPU computes row by row in parallel, but one long row with a single block."""
+    width = 1024
+    rows = torch.nn.functional.pad(values, (0, -len(values) % width), value=-1).view(-1, width).cummax(1).values
+    before = rows[:-1, -1].cummax(0).values.unsqueeze(1)
+    rows[1:] = torch.maximum(rows[1:], before)
+    return rows.view(-1)[: len(values)]
 
 
 def _nodes(number: Tensor, count: int) -> Tensor:

@@ -35,8 +35,8 @@ def test_eigenpairs_of_a_batch_are_exact_to_rounding(method, n: int, dtype: torc
 def decompose_in_the_kernel() -> None:
     from lanczosnet.backends.triton.jacobi import eigenpairs
 
-    for dtype in (torch.float32, torch.float64):
-        A = matrices(7, dtype, torch.device("cpu"))
+    for n, dtype in ((7, torch.float32), (7, torch.float64), (2, torch.float64), (4, torch.float64)):
+        A = matrices(n, dtype, torch.device("cpu"))
         values, vectors = eigenpairs(A)
         torch.testing.assert_close((vectors * values.unsqueeze(-2)) @ vectors.mT, A, atol=tolerance(dtype), rtol=0)
         expected = torch.linalg.eigvalsh(A)

@@ -110,6 +110,7 @@ def test_types_as_one_hot_have_64_bits(tmp_path):
 
 
 def test_fingerprints_of_64_bits_have_more_than_24(tmp_path):
+    pytest.importorskip("rdkit")
     (tmp_path / "mols.csv").write_text("smiles,y\n" + "\n".join(f"{'C' * i}O,{i}" for i in range(1, 21)) + "\n")
     spec = JobSpec(str(tmp_path / "mols.csv"), settings=SETTINGS | {"head_channels": 4})
     run(prepare(spec, tmp_path), tmp_path / "model", fabric=fabric_for("cpu", "64-true"))

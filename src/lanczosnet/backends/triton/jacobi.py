@@ -19,7 +19,8 @@ def eigenpairs(matrix: Tensor) -> tuple[Tensor, Tensor]:
     count = values.numel() // n
     if count:
         size, close = padded_size(n), CLOSE[matrix.dtype]
-        _jacobi[(count,)](matrix, values, vectors, n, SIZE=size, SWEEPS=sweeps, CLOSE=close, num_warps=4)
+        warps = 1 if size == 4 else 4
+        _jacobi[(count,)](matrix, values, vectors, n, SIZE=size, SWEEPS=sweeps, CLOSE=close, num_warps=warps)
     return values, vectors
 
 
