@@ -40,7 +40,7 @@ _RESIDUAL_GRAPHS = {
 # Of the residual form: as the networks of Platonov et al. (2023) have them, but narrower and with fewer blocks,
 # which see as far by several scales.
 _RESIDUAL: dict[str, dict[str, Any]] = {
-    "node": {"hidden_channels": 64, "num_layers": 3, "dropout": 0.35},
+    "node": {"hidden_channels": 64, "num_layers": 3, "dropout": 0.5},
     "graph": _RESIDUAL_GRAPHS,
     "molecule": _RESIDUAL_GRAPHS,
 }

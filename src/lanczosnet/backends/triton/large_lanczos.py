@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-MOST_PROGRAMS = 512  # of all ranges
+MOST_PROGRAMS = 396  # of all ranges: three for every multiprocessor of an H200
 NUMBERS = 8192  # of a tile of earlier vectors
 NODES = 512  # of a tile, at most
 THREADS = 128  # of a program; each keeps sums of its own until the end

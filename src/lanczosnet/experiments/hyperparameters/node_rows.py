@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.35}
+_RESIDUAL = {"block": "residual", "hidden_channels": 64, "num_layers": 3, "dropout": 0.5}
 _LANCZOS = {**_RESIDUAL, "spectral_filter": "mlp", "filter_channels": (128,), "short_scales": (0, 1, 2)}
 
 _GCN = {"block": "plain", "hidden_channels": 64, "num_layers": 2, "dropout": 0.5}
