@@ -187,6 +187,14 @@ def test_tensors_that_do_not_fit_are_refused(stopped, name):
         restored(job, rewritten(content, WRONG_TENSORS[name]))
 
 
+@pytest.mark.parametrize("steps", [-1.0, 0.5, 1e30, float("nan"), float("inf")])
+def test_steps_of_the_optimizer_are_whole_and_no_more_than_those_of_the_run(stopped, steps):
+    job, content = stopped
+    message = rf"{CHECKPOINT}: optimizer/0/step is {steps:g}, but should be .* from 0 to 2. Delete it and start again"
+    with pytest.raises(TrainingError, match=message.replace("+", r"\+")):
+        restored(job, rewritten(content, lambda tensors: tensors["optimizer/0/step"].fill_(steps)))
+
+
 WRONG_RECORDS = {
     "a newer format": (lambda r: r.update(format=99), "format 99, this program reads up to 2: update lanczosnet"),
     "a loss less": (lambda r: r["progress"]["val_losses"].pop(), r"one value per epoch \(2\), but has 1"),
