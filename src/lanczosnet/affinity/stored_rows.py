@@ -53,8 +53,8 @@ def adjacency_of_rows(
 def check_rows(row_pointer: Tensor, column: Tensor, edge_weight: Tensor | None, folder: str = "") -> None:
     """An error unless pointers rise, columns rise in every row and are nodes, and the matrix is symmetric.
 
-    The error names the folder. One pass over the entries. That every entry has its transpose is seen from a sum: of the hashes of all entries, less
-    those of their transposes.
+    The error names the folder. One pass over the entries. That every entry has its transpose is seen from a sum: of the
+    hashes of all entries, less those of their transposes.
     """
     num_nodes = len(row_pointer) - 1
     check_row_pointers(row_pointer, len(column), folder)
