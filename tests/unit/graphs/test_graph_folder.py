@@ -194,7 +194,7 @@ def test_an_entry_without_its_transpose_is_found():
 def test_classes_without_a_name_are_an_error(data, tmp_path):
     data.classes = ["red", "blue"]  # y goes up to 2
     store_graph(data, tmp_path)
-    with pytest.raises(TrainingError, match="^mine: .* up to 2, but 2 classes have names"):
+    with pytest.raises(TrainingError, match=r"^mine: .* up to 2, but 2 classes have names"):
         prepare(JobSpec(str(tmp_path), split="1-per-class"))
 
 
