@@ -42,6 +42,8 @@ def check_moments(
         _check_type(tensor, torch.float32, path, part + key)
         if kind == "step":
             _check_steps(float(tensor), most_steps, path, part + key)
+        elif bool(tensor.isnan().any()) or (kind == "exp_avg_sq" and bool((tensor < 0).any())):
+            raise TrainingError(f"{path}: {part}{key} has a value that it cannot have, NaN or negative. {REMEDY}")
     for number in {key.partition("/")[0] for key in found}:
         missing = [kind for kind in ("step", *MOMENTS) if f"{number}/{kind}" not in found]
         if missing:

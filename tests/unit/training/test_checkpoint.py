@@ -174,6 +174,8 @@ WRONG_TENSORS = {
     "NaN": lambda t: next(v for k, v in t.items() if k.startswith("best/")).fill_(float("nan")),
     "another shape": lambda t: t.update({k: v[None] for k, v in t.items() if k.startswith("average/")}),
     "another shape of a moment": lambda t: t.update({"optimizer/0/exp_avg": torch.zeros(7)}),
+    "NaN in a moment": lambda t: t["optimizer/0/exp_avg"].view(-1)[:1].fill_(float("nan")),
+    "a negative mean of squares": lambda t: t["optimizer/0/exp_avg_sq"].view(-1)[:1].fill_(-1.0),
     "a moment less": lambda t: t.pop("optimizer/0/step"),
     "a moment of no parameter": lambda t: t.update({"optimizer/999/step": torch.zeros(())}),
     "no such group": lambda t: t.pop("optimizer/0/step") and [t.pop(k) for k in list(t) if k.startswith("model/")],
