@@ -19,6 +19,7 @@ from campaign.verdicts import Failure, Observed, Oracle, faults, same_or_said
 
 Command = tuple[str, ...]
 Place = Callable[[Path, bytes], None]
+NO_VALUES = ("", "nan", "inf", "-inf")
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,18 @@ def rows_stay(mutant: Mutant, good: Observed, bad: Observed) -> str | None:
                 return f"another prediction for {text!r}"
         elif text is not None and not error and (re.search(r"\s", text.strip()) or Chem.MolFromSmiles(text) is None):
             return f"a prediction for {text!r:.40}, which is no SMILES"
-        if not error and any(value in ("", "nan", "inf", "-inf") for value in values.values()):
+        if not error and any(value in NO_VALUES for value in values.values()):
             return f"{values} without an error"
+    return None
+
+
+def predictions_finite(mutant: Mutant, good: Observed, bad: Observed) -> str | None:
+    """No prediction without an error is missing or not finite; cells of the table come back as they are."""
+    names = [name for row in _rows(good.answer)[:1] for name in row if name.startswith("predicted_")]
+    for row in _rows(bad.answer):
+        found = {name: row.get(name) for name in names}
+        if not row.get("error") and any(value is None or value.lower() in NO_VALUES for value in found.values()):
+            return f"{found} without an error"
     return None
 
 

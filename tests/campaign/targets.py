@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from campaign import forged_objects, forgeries, mutants
-from campaign.hostile_files import Reading, Target, rows_stay
+from campaign.hostile_files import Reading, Target, predictions_finite, rows_stay
 from campaign.materials import BOTH, LONG, table, train
 from campaign.mutants import Mutant, Strategy
 from campaign.verdicts import finite, refused, same, same_or_said
@@ -297,7 +297,7 @@ TARGETS = (
         NODES,
         mutants.damaged_table,
         (
-            Reading(("predict", "nodemodel", "nodes.csv"), oracle=finite),
+            Reading(("predict", "nodemodel", "nodes.csv"), oracle=predictions_finite),
             _unread(train("nodes.csv", "run", *LINKED), WEIGHTS),
             _unread(("embed", "nodes.csv", *LINKED, "--out", "out.csv"), ("out.csv",)),
             _unread(("data", "info", "nodes.csv", *LINKED, "--json")),
@@ -322,7 +322,7 @@ TARGETS = (
         ("pointmodel",),
         mutants.damaged_table,
         (
-            Reading(("predict", "pointmodel", "points.csv"), oracle=finite),
+            Reading(("predict", "pointmodel", "points.csv"), oracle=predictions_finite),
             _unread(("evaluate", "pointmodel", "--data", "points.csv", "--json")),
         ),
         share=2,
@@ -333,7 +333,7 @@ TARGETS = (
         ("molmodel",),
         _text,
         (
-            _unread(("predict", "molmodel", "mols.parquet", "--out", "out.csv"), ("out.csv",)),
+            Reading(("predict", "molmodel", "mols.parquet", "--out", "out.csv"), ("out.csv",), predictions_finite),
             _unread(train("mols.parquet", "run", "--target-columns", "logS"), WEIGHTS),
         ),
         share=2,
@@ -344,7 +344,7 @@ TARGETS = (
         ("molmodel",),
         _text,
         (
-            _unread(("predict", "molmodel", "mols.sdf", "--out", "out.csv"), ("out.csv",)),
+            Reading(("predict", "molmodel", "mols.sdf", "--out", "out.csv"), ("out.csv",), predictions_finite),
             _unread(train("mols.sdf", "run", "--target-columns", "logS"), WEIGHTS),
         ),
         share=2,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from campaign.hostile_files import predictions_finite
 from campaign.mutants import Mutant, damaged_json, draws
 from campaign.sandbox import Ran
 from campaign.targets import TARGETS
@@ -71,6 +72,22 @@ def test_a_refusal_that_names_the_file_is_no_failure(tmp_path):
 @pytest.mark.parametrize("bad", [observed(answer="2", err="warning: config.json is damaged"), observed()])
 def test_a_notice_and_an_equal_answer_are_no_failures(bad, tmp_path):
     assert faults(Mutant("changed", bytes), observed(), bad, tmp_path, same_or_said, ()) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "is_wrong"),
+    [
+        ("inf,0.5,", False),  # a cell of the table, which comes back as it is
+        ("inf,,a feature is missing", False),
+        ("0.1,inf,", True),
+        ("0.1,-inf,", True),
+        ("0.1,NaN,", True),
+        ("0.1,,", True),
+    ],
+)
+def test_predictions_are_numbers_or_have_an_error_whatever_stands_beside_them(row, is_wrong):
+    good, bad = (observed(f"a,predicted_b,error\n0.3,0.4,\n{row}\n") for row in ("0.1,0.2,", row))
+    assert bool(predictions_finite(Mutant("changed", bytes), good, bad)) == is_wrong
 
 
 def test_mutants_are_the_same_for_the_same_seed():

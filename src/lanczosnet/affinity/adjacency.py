@@ -167,7 +167,7 @@ def _dense_adjacency(
 def _stored_adjacency(graph: Any, dtype: torch.dtype | None, validate: bool) -> Operator:
     rows = graph.row_pointer, graph.column, getattr(graph, "edge_weight", None)
     if validate:
-        check_rows(*rows)
+        check_rows(*rows, getattr(graph, "folder", ""))
     return adjacency_of_rows(*rows, dtype)
 
 

@@ -9,7 +9,7 @@ from lanczosnet.affinity.sparse_operator import SparseOperator, index_type
 from lanczosnet.backends import conditions
 
 ENTRIES_AT_A_TIME = 2**24
-DAMAGED = "so this is no stored graph: convert its files again with `lanczosnet data convert`"
+REMEDY = "convert its files again with `lanczosnet data convert`"
 
 
 def adjacency_of_rows(
@@ -50,46 +50,50 @@ def adjacency_of_rows(
     return PatternOperator.with_loops(pointer, columns, diagonal, values.new_zeros(num_nodes))
 
 
-def check_rows(row_pointer: Tensor, column: Tensor, edge_weight: Tensor | None) -> None:
+def check_rows(row_pointer: Tensor, column: Tensor, edge_weight: Tensor | None, folder: str = "") -> None:
     """An error unless pointers rise, columns rise in every row and are nodes, and the matrix is symmetric.
 
-    One pass over the entries. That every entry has its transpose is seen from a sum: of the hashes of all entries, less
-    those of their transposes.
+    The error names the folder. One pass over the entries. That every entry has its transpose is seen from a sum: of the
+    hashes of all entries, less those of their transposes.
     """
     num_nodes = len(row_pointer) - 1
-    check_row_pointers(row_pointer, len(column))
+    check_row_pointers(row_pointer, len(column), folder)
     difference = torch.zeros((), dtype=torch.int64, device=column.device)
     for rows, entries, begin in ranges_of_rows(row_pointer, ENTRIES_AT_A_TIME):
         row = torch.arange(rows.start, rows.stop, device=column.device).repeat_interleave(begin.diff())
         other = column[entries].long()
-        check_columns(other, num_nodes)
+        check_columns(other, num_nodes, folder)
         if bool((other == row).any()):
-            raise ValueError(f"the row of node {int(row[other == row][0])} has a self-loop, {DAMAGED}")
+            raise _damaged(f"the row of node {int(row[other == row][0])} has a self-loop", folder)
         falls = (row[1:] == row[:-1]) & (other[1:] <= other[:-1])
         if bool(falls.any()):
-            raise ValueError(f"the columns in the row of node {int(row[1:][falls][0])} do not rise, {DAMAGED}")
+            raise _damaged(f"the columns in the row of node {int(row[1:][falls][0])} do not rise", folder)
         bits = _bits(None if edge_weight is None else edge_weight[entries])
         difference += (_hashes(row, other, bits) - _hashes(other, row, bits)).sum()
     if int(difference):
-        raise ValueError(f"some entry has no transpose, or one of another weight, {DAMAGED}")
+        raise _damaged("some entry has no transpose, or one of another weight", folder)
 
 
-def check_row_pointers(row_pointer: Tensor, num_entries: int) -> None:
+def check_row_pointers(row_pointer: Tensor, num_entries: int, folder: str = "") -> None:
     """Those of some rows or of all: within the entries, and rising."""
     if not len(row_pointer):  # of a process without rows
         return
     falls = row_pointer.diff() < 0
     if bool(falls.any()) or not 0 <= int(row_pointer[0]) <= int(row_pointer[-1]) <= num_entries:
-        raise ValueError(f"the row pointers do not rise from 0 to {num_entries:,}, {DAMAGED}")
+        raise _damaged(f"the row pointers do not rise from 0 to {num_entries:,}", folder)
 
 
-def check_columns(column: Tensor, num_nodes: int) -> None:
+def check_columns(column: Tensor, num_nodes: int, folder: str = "") -> None:
     if len(column):
         least, most = (int(end) for end in column.aminmax())
         if least < 0 or most >= num_nodes:
-            raise ValueError(
-                f"a column is {least if least < 0 else most:,}, but there are {num_nodes:,} nodes, {DAMAGED}"
-            )
+            outside = least if least < 0 else most
+            raise _damaged(f"a column is {outside:,}, but there are {num_nodes:,} nodes", folder)
+
+
+def _damaged(problem: str, folder: str) -> ValueError:
+    """Rows that are not in a folder have no name."""
+    return ValueError(f"{f'{folder}: ' if folder else ''}{problem}, so this is no stored graph: {REMEDY}")
 
 
 def _bits(weight: Tensor | None) -> Tensor | int:

@@ -93,7 +93,7 @@ def shard_of(data: StoredGraph, processes: Processes, dtype: torch.dtype, device
 def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     pointer = data.row_pointer
     begin, end = _taken(pointer[:-1], nodes), _taken(pointer[1:], nodes)
-    check_row_pointers(torch.stack([begin, end], 1).view(-1), len(data.column))
+    check_row_pointers(torch.stack([begin, end], 1).view(-1), len(data.column), data.get("folder", ""))
     count = end - begin
     row = torch.arange(len(nodes)).repeat_interleave(count)
     entries: Any
@@ -102,7 +102,7 @@ def _rows(data: StoredGraph, nodes: Tensor) -> StoredRows:
     else:
         entries = torch.arange(len(row)) + (begin - (count.cumsum(0) - count))[row]
     weight, column = data.get("edge_weight"), data.column[entries].long()
-    check_columns(column, int(data.num_nodes or 0))
+    check_columns(column, int(data.num_nodes or 0), data.get("folder", ""))
     return StoredRows(row, column, None if weight is None else weight[entries])
 
 

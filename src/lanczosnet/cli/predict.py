@@ -163,7 +163,7 @@ def _predicted(
         if is_of_molecules:
             yield from _molecule_blocks(model, partial(read_rows, first), first, smiles)
         else:
-            yield _feature_rows(model, list(read_rows(first)))
+            yield _feature_rows(model, list(read_rows(first)), first)
     else:
         yield _other_rows(model, inputs, smiles, data_dir, options)
 
@@ -231,13 +231,18 @@ def _molecule_blocks(
     _tell_unknown(added(missing), added(unknown))
 
 
-def _feature_rows(model: Predictor, rows: list[Row]) -> list[Row]:
+def _feature_rows(model: Predictor, rows: list[Row], name: str) -> list[Row]:
     require("pandas", to="to read tables")
     import pandas as pd
 
+    from lanczosnet.graphs.errors import DataError
+
     table = pd.DataFrame(rows)
     table = table if model.data.get("features") else table.drop(columns=_unused(model.trained, table))
-    return _joined(rows, model(table).rows(prefix=PREFIX))
+    try:
+        return _joined(rows, model(table).rows(prefix=PREFIX))
+    except DataError as error:  # of a table that need not come from a file
+        raise DataError(str(error), file="the input" if name == "-" else name) from error
 
 
 def _tell_unknown(missing: Mapping[str, int], unknown: Mapping[str, int]) -> None:

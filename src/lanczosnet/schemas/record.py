@@ -99,6 +99,8 @@ def checked(document: Any, schema: type[T], where: str | Path, remedy: str) -> T
     except msgspec.ValidationError as error:
         problem, field = _told(str(error))
         raise FileError(problem, file=where, field=field, remedy=remedy) from error
+    except UnicodeEncodeError as error:  # a text that JSON can write and Unicode cannot, in place of a number
+        raise FileError(f"a text is not valid Unicode ({error})", file=where, remedy=remedy) from error
     except (RecursionError, OverflowError) as error:
         raise FileError(f"a value is nested too deeply or too large ({error})", file=where, remedy=remedy) from error
 

@@ -50,7 +50,7 @@ class CheckpointFile:
                 f"{self.path} is of another run: {', '.join(differing)} differ. Use the same options as before, "
                 "or another folder"
             )
-        self._check(tensors, state)
+        self._check(tensors, record, state)
         if record.step and bool(record.averaged) != bool(state.average):
             raise TrainingError(f"{self.path}: averaged is {record.averaged}, which does not fit the recipe. {REMEDY}")
         state.model.load_state_dict(tensors["model"])
@@ -130,13 +130,13 @@ class CheckpointFile:
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
             raise TrainingError(f"{self.path} cannot be read ({error}): {REMEDY.lower()}") from error
 
-    def _check(self, tensors: Tensors, state: TrainState) -> None:
+    def _check(self, tensors: Tensors, record: CheckpointRecord, state: TrainState) -> None:
         """The tensors are those of the run, by name, shape and type, and all are numbers."""
         average = state.average.weights if state.average else {}
         for group, wanted in (("model", state.model.state_dict()), ("best", state.best), ("average", average)):
             check_weights(tensors[group], wanted, self.path, f"{group}/")
         parameters = [parameter for group in state.optimizer.param_groups for parameter in group["params"]]
-        check_moments(tensors["optimizer"], parameters, self.path, "optimizer/")
+        check_moments(tensors["optimizer"], parameters, record.step, self.path, "optimizer/")
 
 
 def differences(found: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:

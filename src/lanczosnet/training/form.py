@@ -38,7 +38,7 @@ def form_for(data: Data | PackedGraphs, train: Tensor, task: Task, recipe: str, 
         return Form("plain")
     if isinstance(data, PackedGraphs):
         return Form("residual")
-    labels, neighbours = len(train) / task.out_channels, data.num_edges / max(len(data.x), 1)
+    labels, neighbours = len(train) / task.out_channels, data.num_edges / max(data.num_nodes or 0, 1)
     if labels <= FEW_LABELS and neighbours <= FEW_NEIGHBOURS:
         counts = f"{labels:.3g} training nodes of a class and {neighbours:.3g} neighbours of a node"
         return Form("plain", f"the published form is better with few labels on graphs of few edges ({counts})")

@@ -171,7 +171,8 @@ def _with_features(graph: Data, found: list[str], names: Sequence[str]) -> Data:
     if found == list(names):
         return graph
     if sorted(found) != sorted(names):
-        raise DataError(f"the features are {', '.join(found)}", remedy=f"The model needs {', '.join(names)}")
+        problem, remedy = f"the features are {', '.join(found)}", f"The model needs {', '.join(names)}"
+        raise DataError(problem, file=graph.get("name", ""), remedy=remedy)
     graph = copy(graph)
     graph.x = graph.x[:, [found.index(name) for name in names]]
     return graph

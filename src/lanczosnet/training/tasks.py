@@ -295,8 +295,8 @@ def _class_names(data: Data | PackedGraphs, y: Tensor) -> tuple[tuple[str, ...],
     if len(named) != len(counts) or any(len(own) < count for own, count in zip(named, counts, strict=True)):
         sizes = ", ".join(str(len(own)) for own in named)
         raise TrainingError(
-            f"the numbers of classes go up to {max(counts) - 1}, but {sizes} classes have names: name every class, or "
-            "convert the files again"
+            f"{getattr(data, 'name', 'the data')}: the numbers of classes go up to {max(counts) - 1}, but {sizes} "
+            "classes have names: name every class, or convert the files again"
         )
     return named
 

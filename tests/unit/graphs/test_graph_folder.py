@@ -9,6 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from lanczosnet.affinity import adjacency, stored_rows
+from lanczosnet.batching import shard
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.formats.graph_folder import open_graph
 from lanczosnet.graphs.formats.stored_graph import store_graph
@@ -113,6 +114,9 @@ def test_an_array_of_another_shape_or_of_objects_is_an_error(data, tmp_path):
     (tmp_path / "features.npy").write_bytes(b"\x93NUMPY")
     with pytest.raises(DataError, match="cannot be read"):
         load(tmp_path)
+    np.save(tmp_path / "features.npy", np.zeros((31, 4), ">f4"))
+    with pytest.raises(DataError, match=r"features.npy: the array is >f4 \[31, 4\], but the manifest says float32"):
+        load(tmp_path)
     header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (31, 4L, }".ljust(117) + b"\n"
     (tmp_path / "features.npy").write_bytes(b"\x93NUMPY\x01\x00\x76\x00" + header)
     with pytest.raises(DataError, match="cannot be read"):
@@ -149,22 +153,26 @@ def damaged(array: str, place: int, value: float, folder: Path) -> None:
         ("edge_weight", 3, 77.0, "one of another weight"),
     ],
 )
-@pytest.mark.parametrize("use", ["adjacency", "order", "train"])
+@pytest.mark.parametrize("use", ["adjacency", "order", "shard", "train"])
 def test_rows_that_are_no_graph_are_named_where_they_are_used(data, tmp_path, array, place, value, message, use):
     data.edge_weight = torch.rand(80, generator=torch.Generator().manual_seed(1))
     store_graph(data, tmp_path)
     damaged(array, place, value, tmp_path)
     found = load(tmp_path)
     if use == "adjacency":
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"^{tmp_path}: .*{message}"):
             adjacency(found)
     elif use == "order":
         if abs(value) > 5 and array != "edge_weight":
             with pytest.raises(ValueError, match=r"ind(ex|ices|ptr)"):
                 node_order(found, "rcm")
+    elif use == "shard":
+        if abs(value) > 5 and array != "edge_weight":
+            with pytest.raises(ValueError, match=f"^{tmp_path}: .*{message}"):
+                shard._rows(found, torch.arange(31))
     else:
         spec = JobSpec(str(tmp_path), settings={"epochs": 1, "hidden_channels": 4}, split="1-per-class")
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"^{tmp_path}: .*{message}"):
             run(prepare(spec), tmp_path / "model")
 
 
@@ -186,7 +194,7 @@ def test_an_entry_without_its_transpose_is_found():
 def test_classes_without_a_name_are_an_error(data, tmp_path):
     data.classes = ["red", "blue"]  # y goes up to 2
     store_graph(data, tmp_path)
-    with pytest.raises(TrainingError, match="up to 2, but 2 classes have names"):
+    with pytest.raises(TrainingError, match=r"^mine: .* up to 2, but 2 classes have names"):
         prepare(JobSpec(str(tmp_path), split="1-per-class"))
 
 

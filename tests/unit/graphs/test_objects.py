@@ -167,6 +167,16 @@ def test_graphs_that_differ_are_named():
         load([whole(), other])
 
 
+@pytest.mark.parametrize(("count", "message"), [(0, "there are no graphs"), (2, "'x' differs")])
+def test_a_list_that_cannot_be_packed_is_named_by_its_file(tmp_path, count, message):
+    graphs = [whole(), whole()][:count]
+    if graphs:
+        graphs[0].x = torch.ones(4, 9)
+    torch.save(graphs, tmp_path / "bad.pt")
+    with pytest.raises(DataError, match=rf"bad\.pt: .*{message}"):
+        load(str(tmp_path / "bad.pt"))
+
+
 def test_a_graph_of_several_kinds_of_nodes_is_told_how_to_become_one(tmp_path):
     torch.save(HeteroData(), tmp_path / "hetero.pt")
     for source in (HeteroData(), [HeteroData()]):

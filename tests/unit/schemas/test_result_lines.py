@@ -42,6 +42,7 @@ def test_a_line_that_would_take_minutes_is_refused(monkeypatch):
 
 WRONG = {
     "a text": ({"seed": "1"}, "seed: expected a whole number"),
+    "a text that is no Unicode": ({"epochs": "\ud800"}, r"not valid Unicode .*surrogates.*\. Delete this line"),
     "a field too many": ({"colour": 1}, "unknown field 'colour'"),
     "half a result": ({"metrics": {"val": {"mae": 0.5}}}, "metrics must have the parts val and test"),
     "no settings": ({"settings": {}}, "settings.epochs: expected a whole number"),

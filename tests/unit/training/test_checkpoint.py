@@ -174,6 +174,8 @@ WRONG_TENSORS = {
     "NaN": lambda t: next(v for k, v in t.items() if k.startswith("best/")).fill_(float("nan")),
     "another shape": lambda t: t.update({k: v[None] for k, v in t.items() if k.startswith("average/")}),
     "another shape of a moment": lambda t: t.update({"optimizer/0/exp_avg": torch.zeros(7)}),
+    "NaN in a moment": lambda t: t["optimizer/0/exp_avg"].view(-1)[:1].fill_(float("nan")),
+    "a negative mean of squares": lambda t: t["optimizer/0/exp_avg_sq"].view(-1)[:1].fill_(-1.0),
     "a moment less": lambda t: t.pop("optimizer/0/step"),
     "a moment of no parameter": lambda t: t.update({"optimizer/999/step": torch.zeros(())}),
     "no such group": lambda t: t.pop("optimizer/0/step") and [t.pop(k) for k in list(t) if k.startswith("model/")],
@@ -185,6 +187,14 @@ def test_tensors_that_do_not_fit_are_refused(stopped, name):
     job, content = stopped
     with pytest.raises(TrainingError, match=CHECKPOINT):
         restored(job, rewritten(content, WRONG_TENSORS[name]))
+
+
+@pytest.mark.parametrize("steps", [-1.0, 0.5, 1e30, float("nan"), float("inf")])
+def test_steps_of_the_optimizer_are_whole_and_no_more_than_those_of_the_run(stopped, steps):
+    job, content = stopped
+    message = rf"{CHECKPOINT}: optimizer/0/step is {steps:g}, but should be .* from 0 to 2. Delete it and start again"
+    with pytest.raises(TrainingError, match=message.replace("+", r"\+")):
+        restored(job, rewritten(content, lambda tensors: tensors["optimizer/0/step"].fill_(steps)))
 
 
 WRONG_RECORDS = {

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from lanczosnet.experiments.tables import qm8_grid
 from lanczosnet.graphs import pack, split
-from lanczosnet.training import JobSpec
+from lanczosnet.training import JobSpec, TrainingError
 from lanczosnet.training.engine.devices import fabric_for
 from lanczosnet.training.form import form_for
 from lanczosnet.training.job import job_of, run_jobs
@@ -44,6 +44,13 @@ def graphs_of_a_user():
         weight = torch.ones(2 * len(ring))
         made.append(Data(x=x, edge_index=edge_index, edge_weight=weight, y=torch.tensor([number % 2])))
     return pack(made, "rings")
+
+
+def test_nodes_without_features_are_an_error():
+    data = communities()
+    data.num_nodes, data.x, data.name = len(data.x), None, "bare"
+    with pytest.raises(TrainingError, match="bare has no node features: give every node an x"):
+        job_of(JobSpec("some", split="5-per-class"), data)
 
 
 @pytest.mark.parametrize("graphs", [packed_molecules, graphs_of_a_user])

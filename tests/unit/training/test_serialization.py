@@ -160,6 +160,9 @@ def test_columns_of_a_table_are_found_by_name(tmp_path):
     assert model.predict(table).rows()[0].keys() == {"price", "error"}
     with pytest.raises(DataError, match="no column 'b'"):
         model.predict(table[["a", "c"]])
+    other = load(str(tmp_path / "t.csv"), **options | {"features": ["a", "c"]})
+    with pytest.raises(DataError, match=r"^t: the features are a, c\. The model needs a, b, c$"):
+        model.predict(other)
 
 
 def test_lists_of_graphs_and_packed_graphs_give_the_same_in_order(graphs):

@@ -143,9 +143,9 @@ def _mapped(path: Path, name: str, entry: "StoredArray") -> np.ndarray:
     """Copy-on-write, so that tensors may share the memory and nothing reaches the disk."""
     file = path / f"{name}.npy"
     array = mapped_array(file, "c", REMEDY)
-    is_right = array.shape == entry.shape and array.dtype.name == entry.dtype
+    is_right = array.shape == entry.shape and str(array.dtype) == entry.dtype  # which tells swapped bytes, as `>i8`
     if not is_right or array.dtype.kind not in ARRAYS[name][0]:
-        found = f"{array.dtype.name} {list(array.shape)}"
+        found = f"{array.dtype} {list(array.shape)}"
         raise DataError(
             f"the array is {found}, but the manifest says {entry.dtype} {list(entry.shape)}",
             file=file,

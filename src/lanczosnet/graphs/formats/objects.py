@@ -47,7 +47,10 @@ def data_objects(source: str | Path | Data | Sequence[Data]) -> Data | PackedGra
         return _one_or_packed(_checked(contents, str(files[0])), path.stem)
     listed = [content if isinstance(content, list | tuple) else [content] for content in contents]
     checked = [_checked(content, str(file)) for content, file in zip(listed, files, strict=True)]
-    return pack([data for content in checked for data in content], name=path.stem)
+    try:
+        return pack([data for content in checked for data in content], name=path.stem)
+    except DataError as error:  # of graphs that each are right
+        raise DataError(str(error), file=path) from error
 
 
 def _one_or_packed(graphs: list[Data], name: str) -> Data | PackedGraphs:

@@ -43,7 +43,8 @@ def as_data(folder: GraphFolder) -> StoredGraph:
     tensors = {NAMES.get(name, name): torch.from_numpy(array) for name, array in folder.arrays.items()}
     facts: dict[str, Any] = {key: folder.about[key] for key in FACTS if key in folder.about}
     facts.setdefault("name", folder.path.name)
-    return StoredGraph(num_nodes=folder.num_nodes, fingerprint=folder.fingerprint, **tensors, **facts)
+    facts |= {"folder": str(folder.path), "fingerprint": folder.fingerprint}  # the folder is for messages
+    return StoredGraph(num_nodes=folder.num_nodes, **tensors, **facts)
 
 
 def store_graph(data: Data, path: str | Path) -> None:
