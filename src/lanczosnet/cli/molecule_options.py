@@ -38,7 +38,10 @@ class MoleculeOptions:
         ),
     ] = None
     descriptors: Annotated[
-        str | None, typer.Option("--descriptors", metavar="KIND,...", help="Computed by RDKit: morgan, rdkit, or both.")
+        str | None,
+        typer.Option(
+            "--descriptors", metavar="KIND,...", help="By RDKit: properties (the default), morgan, rdkit; or none."
+        ),
     ] = None
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first molecule that cannot be read.")] = False
     largest_fragment: Annotated[

@@ -1,5 +1,6 @@
 """The schema of a featuriser, which models and packed molecules carry."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from lanczosnet.schemas.record import Meta, Name, Record, check_distinct
@@ -8,7 +9,11 @@ AtomCategory = Literal["element", "degree", "charge", "chirality", "hydrogens", 
 
 NAMED = ("chirality", "hybridization")  # categories whose values are texts; those of the others are numbers
 FINGERPRINT_BYTES = 256  # of the Morgan fingerprint
-RDKIT_DESCRIPTORS = 208
+COMPUTED = {"properties": 12, "rdkit": 208}  # numbers that RDKit computes of a molecule
+
+
+def num_computed(kinds: Sequence[str]) -> int:
+    return sum(number for kind, number in COMPUTED.items() if kind in kinds)
 
 
 class FeaturizerRecord(Record, frozen=True, kw_only=True):
@@ -22,7 +27,7 @@ class FeaturizerRecord(Record, frozen=True, kw_only=True):
     bonds: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=16)]
 
     operators: tuple[Name, ...]
-    descriptors: tuple[Literal["morgan", "rdkit"], ...] = ()
+    descriptors: tuple[Literal["morgan", "properties", "rdkit"], ...] = ()
 
     def __post_init__(self) -> None:
         check_distinct("bonds", self.bonds)

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from lanczosnet.schemas.featurizer import FINGERPRINT_BYTES, RDKIT_DESCRIPTORS, FeaturizerRecord
+from lanczosnet.schemas.featurizer import FINGERPRINT_BYTES, FeaturizerRecord, num_computed
 from lanczosnet.schemas.limits import check_limit
 from lanczosnet.schemas.model_config import check_length
 from lanczosnet.schemas.record import (
@@ -134,7 +134,7 @@ def _types_of(origin: OriginRecord) -> dict[str, tuple[str, int]]:
         return columns
     described: dict[str, tuple[str, int]] = {"codes": ("uint8", 2), "mass": ("float32", 1)} if featurizer.atoms else {}
     described |= {"types": ("uint16", 1)} if len(featurizer.bonds) > 8 else {}
-    described |= {"descriptors": ("float32", 2)} if "rdkit" in featurizer.descriptors else {}
+    described |= {"descriptors": ("float32", 2)} if num_computed(featurizer.descriptors) else {}
     return columns | described | OPTIONAL
 
 
@@ -201,7 +201,7 @@ def _descriptor_laws(arrays: Arrays, origin: OriginRecord) -> dict[str, tuple[bo
     widths = {
         "columns": len(origin.descriptor_columns),
         "fingerprints": FINGERPRINT_BYTES,
-        "descriptors": RDKIT_DESCRIPTORS,
+        "descriptors": num_computed(origin.featurizer.descriptors if origin.featurizer else ()),
     }
     laws = {
         name: (

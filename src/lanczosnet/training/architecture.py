@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lanczosnet.graphs import PackedGraphs
+from lanczosnet.graphs.molecules.featurizer import MOLECULE
 from lanczosnet.models.base import LanczosNetwork
 from lanczosnet.models.registry import model, network
 from lanczosnet.schemas.limits import LimitError, check_limit
@@ -189,10 +190,19 @@ def _descriptors(data: Data | PackedGraphs, name: str) -> dict[str, int]:
     if held is None:
         return {}
     if "descriptor_channels" not in _constructor(name):
+        if _are_default(data):
+            return {}
         raise TrainingError(f"{name} takes no descriptors: use lanczosnet or adalanczosnet, or leave them out")
     if held.dim() != 2 or not held.is_floating_point():
         raise TrainingError(f"descriptors of {data.name} must be numbers [1, descriptor] of every graph")
     return {"head_channels": HEAD_CHANNELS, "descriptor_channels": held.shape[1]}
+
+
+def _are_default(data: PackedGraphs) -> bool:
+    """Whether nobody asked for the descriptors."""
+    featurizer = data.about.get("featurizer")
+    is_default = featurizer is not None and featurizer.descriptors == MOLECULE.descriptors
+    return is_default and not data.about.get("descriptor_columns")
 
 
 def _inputs(data: Data | PackedGraphs, name: str, options: Mapping[str, Any]) -> dict[str, Any]:

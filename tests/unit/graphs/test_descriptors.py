@@ -6,8 +6,8 @@ import torch
 
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.molecules.descriptors import BITS
-from lanczosnet.graphs.molecules.rdkit_names import RDKIT_NAMES
-from lanczosnet.schemas.featurizer import RDKIT_DESCRIPTORS
+from lanczosnet.graphs.molecules.rdkit_names import PROPERTY_NAMES, RDKIT_NAMES
+from lanczosnet.schemas.featurizer import COMPUTED
 
 pytest.importorskip("rdkit")
 
@@ -25,7 +25,7 @@ def loaded(table, **options):
 
 
 def test_columns_are_the_first_descriptors_and_empty_cells_are_unknown(table):
-    graphs = loaded(table, descriptor_columns=["mass", "flag"])
+    graphs = loaded(table, descriptor_columns=["mass", "flag"], descriptors="none")
     expected = torch.tensor([[46.0, 1.0], [float("nan"), 0.0], [60.5, 1.0]])
     assert torch.equal(graphs.graph["descriptors"].nan_to_num(-1), expected.nan_to_num(-1))
     assert graphs.descriptor_columns == ("mass", "flag")
@@ -44,8 +44,21 @@ def test_rdkit_computes_the_rest_and_the_cache_keeps_all(table):
         assert np.array_equal(np.packbits(bits.numpy().astype(np.uint8), axis=1), graphs.fingerprints.numpy())
 
 
+def test_molecules_have_properties_by_default(table):
+    held = loaded(table).graph["descriptors"]
+    assert held.shape == (3, len(PROPERTY_NAMES))
+    assert held[0, PROPERTY_NAMES.index("MolWt")] == pytest.approx(46.069)
+    assert held[1, PROPERTY_NAMES.index("NumAromaticRings")] == 1
+    assert "descriptors" not in loaded(table, descriptors="none").graph
+    assert "descriptors" not in loaded(table, featurizer="paper").graph
+    both = loaded(table, descriptors="rdkit,properties").graph["descriptors"]
+    torch.testing.assert_close(both[:, : len(PROPERTY_NAMES)], held)
+
+
 def test_the_names_are_those_of_the_file_format():
-    assert len(RDKIT_NAMES) == len(set(RDKIT_NAMES)) == RDKIT_DESCRIPTORS
+    assert len(RDKIT_NAMES) == len(set(RDKIT_NAMES)) == COMPUTED["rdkit"]
+    assert len(PROPERTY_NAMES) == len(set(PROPERTY_NAMES)) == COMPUTED["properties"]
+    assert set(PROPERTY_NAMES) < set(RDKIT_NAMES)
 
 
 def test_equal_molecules_have_one_identity(tmp_path):
@@ -62,7 +75,10 @@ def test_equal_molecules_have_one_identity(tmp_path):
     [
         ({"descriptor_columns": ["weight"]}, "there is no column 'weight'"),
         ({"descriptor_columns": ["y"]}, "'y' is the column of SMILES or a target"),
-        ({"descriptors": "maccs"}, "there are no descriptors 'maccs'. Known are morgan, rdkit"),
+        (
+            {"descriptors": "maccs"},
+            "there are no descriptors 'maccs'. Known are morgan, properties, rdkit, or none alone",
+        ),
     ],
 )
 def test_what_cannot_be_a_descriptor_is_said(table, options, message):

@@ -51,6 +51,16 @@ def test_predictions_are_those_of_the_training(folder):
     assert model.encode(smiles, descriptors=told.numpy())[0].isfinite().all()
 
 
+def test_other_networks_do_without_those_of_the_default_only(spec, tmp_path):
+    options = {"targets": "y", "ignore": "told"}
+    settings = {key: value for key, value in SETTINGS.items() if key not in ("head_channels", "num_steps")}
+    plain = JobSpec(spec.source, "gcn", settings=settings, data_options=options)
+    run(prepare(plain), tmp_path / "gcn")
+    assert lanczosnet.load_model(tmp_path / "gcn").predict(["CCO"]).values.isfinite().all()
+    with pytest.raises(TrainingError, match="gcn takes no descriptors"):
+        prepare(JobSpec(spec.source, "gcn", settings=settings, data_options=options | {"descriptors": "rdkit"}))
+
+
 def test_the_network_uses_what_it_is_told(folder):
     model = lanczosnet.load_model(folder)
     low, high = model.predict(["CCO", "CCO"], descriptors={"told": [0, 10]}).values

@@ -18,6 +18,7 @@ class MoleculeModel:
     options: Mapping[str, Any]
     settings: Mapping[str, Any] = field(default_factory=dict)  # of what has no recipe of ours
     version: str = ""
+    data_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 LANCZOSNET = MoleculeModel(
@@ -35,6 +36,7 @@ LANCZOSNET = MoleculeModel(
         "spectral_filter": "mlp",
         "filter_channels": [128],
     },
+    data_options={"descriptors": "properties"},
 )
 # On Morgan fingerprints. One epoch, since a line names how many there were.
 FOREST = MoleculeModel(

@@ -73,6 +73,7 @@ def _cell(dataset: str, split: str, row: MoleculeModel, recipe: str, changes: Ma
         recipe=recipe if is_ours else OWN,
         settings=recipe_of(recipe, "molecule", changes).settings() if is_ours else row.settings,
         label=row.version,
+        data_options=row.data_options,
         features="auto" if is_ours else "none",
     )
 

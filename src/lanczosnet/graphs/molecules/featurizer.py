@@ -82,7 +82,7 @@ class Featurizer:
 
 
 PAPER = Featurizer("paper", explicit_hydrogens=True, bonds=PAPER_BONDS, operators=PAPER_BONDS)
-MOLECULE = Featurizer("molecule", atoms=ATOMS)
+MOLECULE = Featurizer("molecule", atoms=ATOMS, descriptors=("properties",))
 FEATURIZERS = {"molecule": MOLECULE, "paper": PAPER}
 
 

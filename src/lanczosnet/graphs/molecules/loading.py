@@ -59,7 +59,7 @@ def molecules(
     largest_fragment: bool = False,
     split_column: str | None = None,
     descriptor_columns: str | Sequence[str] = (),
-    descriptors: str | Sequence[str] = (),
+    descriptors: str | Sequence[str] | None = None,
     data_dir: str | Path | None = None,
     workers: int | None = None,
 ) -> PackedGraphs:
@@ -81,8 +81,9 @@ def molecules(
     `largest_fragment` leaves out the rest of a salt.
 
     `descriptor_columns` are columns of numbers that describe a molecule as a whole; an empty cell is unknown.
-    `descriptors` are computed by RDKit: "morgan" (bits of the fingerprint), "rdkit" (its descriptors), or both. Graphs
-    then have `descriptors`, `[1, descriptor]`, NaN where unknown.
+    `descriptors` are computed by RDKit: "properties" (twelve common ones, the default of "molecule"), "morgan" (bits of
+    the fingerprint), "rdkit" (all of its descriptors), several of them, or "none". Graphs then have `descriptors`,
+    `[1, descriptor]`, NaN where unknown.
     """
     path = Path(path)
     chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment, descriptors)
@@ -111,7 +112,7 @@ def _featurizer(
     name: str | Mapping[str, Any],
     explicit_hydrogens: bool | None,
     largest_fragment: bool,
-    descriptors: str | Sequence[str],
+    descriptors: str | Sequence[str] | None,
 ) -> Featurizer:
     """One by name with its options, or what a model has recorded."""
     if not isinstance(name, str):
@@ -120,7 +121,8 @@ def _featurizer(
         raise DataError(f"there is no featurizer {name!r}; known are {' and '.join(FEATURIZERS)}")
     known = FEATURIZERS[name]
     explicit = known.explicit_hydrogens if explicit_hydrogens is None else explicit_hydrogens
-    kinds = check_kinds([kind.strip() for text in names_listed(descriptors) for kind in text.split(",")])
+    named = known.descriptors if descriptors is None else names_listed(descriptors)
+    kinds = check_kinds([kind.strip() for text in named for kind in text.split(",")])
     return replace(known, explicit_hydrogens=explicit, largest_fragment=largest_fragment, descriptors=kinds)
 
 

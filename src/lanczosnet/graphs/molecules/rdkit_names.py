@@ -32,3 +32,9 @@ NumSaturatedCarbocycles NumSaturatedHeterocycles NumSaturatedRings RingCount Mol
 """
 
 RDKIT_NAMES = (*_OTHERS.split(), *(f"fr_{name}" for name in _FRAGMENTS.split()))
+
+# Solubility in fat, size, polarity, rings: names whose meaning and order must never change, as models rely on them.
+PROPERTY_NAMES = (
+    *("MolLogP", "MolMR", "TPSA", "LabuteASA", "MolWt", "NumHDonors", "NumHAcceptors", "NumRotatableBonds"),
+    *("RingCount", "NumAromaticRings", "FractionCSP3", "HeavyAtomCount"),
+)

@@ -140,7 +140,7 @@ class _Reader:
         if not featurizer.atoms and not featurizer.descriptors:
             return np.zeros(0, dtype=np.uint8), 0, none
         heavy = self.chem.RemoveHs(molecule) if featurizer.explicit_hydrogens else molecule
-        numbers = rdkit_descriptors(heavy) if "rdkit" in featurizer.descriptors else none
+        numbers = rdkit_descriptors(heavy, featurizer.descriptors)
         return fingerprint(heavy), self._identity(heavy) if self.for_splits else 0, numbers
 
     def _identity(self, heavy: Any) -> int:
