@@ -81,9 +81,8 @@ def molecules(
     `largest_fragment` leaves out the rest of a salt.
 
     `descriptor_columns` are columns of numbers that describe a molecule as a whole; an empty cell is unknown.
-    `descriptors` are computed by RDKit: "properties" (twelve common ones, the default of "molecule"), "morgan" (bits of
-    the fingerprint), "rdkit" (all of its descriptors), several of them, or "none". Graphs then have `descriptors`,
-    `[1, descriptor]`, NaN where unknown.
+    `descriptors` are computed by RDKit: "properties" (twelve, the default of "molecule"), "morgan" (the fingerprint),
+    "rdkit" (208), several or "none". Graphs then have `descriptors`, `[1, descriptor]`, NaN where unknown.
     """
     path = Path(path)
     chosen = _featurizer(featurizer, explicit_hydrogens, largest_fragment, descriptors)
