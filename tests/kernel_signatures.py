@@ -25,6 +25,8 @@ ROWS = {"ENTRIES": 8, "CHANNELS": 64}
 ROWS_TYPES = {"begin": "*i32", "end": "*i32", "column": "*i32", "num_channels": "i32"}
 BLOCKS = {"DOUBLE": False, "ROWS": 32, "ENTRIES": 32}
 BLOCKS_TYPES = {"begin": "*i64", "end": "*i64", "column": "*i32", "num_rows": "i32"}
+NORM = {"ROWS": 32, "CHANNELS": 64}
+NORM_TYPES = {"num_rows": "i32", "num_channels": "i32", "epsilon": "fp32", "programs": "i32"}
 LARGE = {"VECTORS": 32, "NODES": 256, "THREADS": 128, "ROWS": 16}
 LARGE_TYPES = {"bounds": "*i64", "num_nodes": "i32", "count": "i32", "num_programs": "i32", "width": "i32"}
 LARGE_TYPES |= {"sums": DOUBLE, "known": DOUBLE, "other": DOUBLE, "arrived": "*i32"}
@@ -110,6 +112,8 @@ KERNELS = {
     "large lanczos, last": ("large_lanczos", "_without", DOUBLE, LARGE_TYPES, LARGE | {"LAST": True}, 4),
     "jacobi": ("jacobi", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI, 4),
     "jacobi, tiny": ("jacobi", "_jacobi", DOUBLE, {"n": "i32"}, JACOBI | {"SIZE": 4}, 1),
+    "layer norm": ("layer_norm", "_normalized", FLOAT, NORM_TYPES, NORM, 4),
+    "layer norm, backwards": ("layer_norm", "_gradients", FLOAT, NORM_TYPES, NORM, 4),
     "adam": ("adam", "_adam", FLOAT, {"n": "i32"}, ADAM, 4),
     "lanczos, backwards": ("lanczos_kernels", "re_orthogonalized_sweep", DOUBLE, {}, LANCZOS, 4),
     "three terms, backwards": ("lanczos_kernels", "three_term_sweep", DOUBLE, {}, LANCZOS, 4),

@@ -195,6 +195,14 @@ def linear(device: str, backend: str) -> Iterator[Case]:
     yield Case((x, weight, bias), leaves=(x, weight, bias))
 
 
+def layer_norm(device: str, backend: str) -> Iterator[Case]:
+    """Of fewer rows than a tile has, and of several tiles for every program."""
+    for rows, channels in ((7, 5), (3000, 64)):
+        x = (random(rows, channels) * 3 + 2).to(device).requires_grad_()
+        weight, bias = trained(channels, seed=1, device=device), trained(channels, seed=2, device=device)
+        yield Case((x, weight, bias, 1e-5), leaves=(x, weight, bias), tolerance=1e-4)
+
+
 def embedding(device: str, backend: str) -> Iterator[Case]:
     table, rows = trained(5, 3, device=device), torch.tensor([4, 0, 0, 2], device=device)
     yield Case((table, rows), leaves=(table,))

@@ -19,6 +19,8 @@ READOUT_NUMBERS = 2**12  # nodes of a block times outputs
 MANY_COLUMNS = 128  # from which on sparse products of features pay off
 FEW_ENTRIES = 0.05  # and up to this share of non-zeros
 ENTRIES_WITHOUT_VALUES = 2**23  # more than any graph of the tables has, whose results keep their bits
+MANY_ROWS = 2**18  # more than in any batch of the tables, whose results keep their bits
+MOST_CHANNELS = 2**10  # of a row that one program holds
 LOSS_NUMBERS = 2**16  # of a batch: one program goes through all of them
 
 
@@ -74,6 +76,11 @@ def large_sparse_graph(operator: Any, start: Tensor, num_steps: int, inner: Any,
 def tall_block(vectors: Tensor, other: Tensor) -> bool:
     """Whose gradients, if it has any, are those of autograd."""
     return len(vectors) > SMALL_GRAPH and not vectors.requires_grad and not torch.compiler.is_exporting()
+
+
+def tall_rows(x: Tensor, *others: Any) -> bool:
+    is_float32 = x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type)
+    return is_float32 and x.shape[-1] <= MOST_CHANNELS and x.numel() > MANY_ROWS * x.shape[-1]
 
 
 def small_dense_batch(operator: Any, num_steps: int) -> bool:

@@ -115,6 +115,7 @@ ROWS: dict[str, tuple[Implementation, ...]] = {
         _triton("spectral_operators:layer_matrices", conditions.small_spectra, "float32 graphs of at most 64 nodes"),
     ),
     "linear": (_torch("bias-product", "torch_gradients:linear", conditions.no_autocast, "no autocast"),),
+    "layer_norm": (_triton("layer_norm:layer_norm", conditions.tall_rows, "float32, more than 262,144 rows"),),
     "embedding": (_torch("one-hot-product", "torch_gradients:embedding", conditions.few_rows_looked_up, "few rows"),),
     "attention": (
         _triton("attention:attention", conditions.small_attention, "float32 graphs of at most 64 nodes, no dropout"),

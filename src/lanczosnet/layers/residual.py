@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from lanczosnet.backends import operation
 from lanczosnet.batching.chunks import by_rows
 from lanczosnet.batching.host_features import HostFeatures
 from lanczosnet.batching.sparse_features import SparseFeatures
@@ -19,6 +20,19 @@ def is_residual(block: Block) -> bool:
     if block not in ("residual", "plain"):
         raise ValueError(f"block must be 'residual' or 'plain', not {block!r}")
     return block == "residual"
+
+
+@operation
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """Over the last axis."""
+    return nn.functional.layer_norm(x, x.shape[-1:], weight, bias, epsilon)
+
+
+class RowNorm(nn.LayerNorm):
+    """Layer normalisation of the channels of every node."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return layer_norm(x, self.weight, self.bias, self.eps)
 
 
 class InputLinear(nn.Linear):
@@ -44,7 +58,7 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, channels: int, feedforward: bool, dropout: float) -> None:
         super().__init__()
-        self.normalization = nn.LayerNorm(channels)
+        self.normalization = RowNorm(channels)
         self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
         self.feedforward = nn.Linear(channels, channels) if feedforward else None
 
@@ -86,7 +100,7 @@ class ResidualStack(nn.Module):
         self.activation = nn.Sequential(nn.GELU(), nn.Dropout(dropout))
         blocks = (ResidualBlock(hidden_channels, feedforward, dropout) for _ in range(num_layers))
         self.blocks = nn.ModuleList(blocks)
-        self.normalization = nn.LayerNorm(hidden_channels)
+        self.normalization = RowNorm(hidden_channels)
         self.output = nn.Identity() if out_channels is None else nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
