@@ -9,7 +9,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
@@ -44,6 +44,16 @@ def process_exists(process: int) -> bool:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether this is what a library raises where it gets no memory; they have no class in common."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def check_memory(num_bytes: int) -> None:
+    """A MemoryError where so much cannot be had. safetensors is in Rust, and would end the process instead."""
+    bytearray(num_bytes)
+
+
+def check_memory_to_save(tensors: Mapping[str, Any]) -> None:
+    """The same for what safetensors makes of arrays or tensors: the content of the file, and Python's copy of it."""
+    check_memory(2 * sum(tensor.nbytes for tensor in tensors.values()))
 
 
 @contextmanager
