@@ -66,6 +66,26 @@ for name, action in actions.items():
             ends(action, mebi)
         print(name, mebi, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
+BEGUN_IN_NO_MEMORY = """
+import contextlib, os, resource, threading
+from mmap import mmap
+from pathlib import Path
+from lanczosnet.processes import begin_thread
+begin_thread(int).join()  # whose stack the next one takes
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+held = [bytearray(2**14) for _ in range(100)]
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**23,) * 2)
+pages = []
+for size in (2**20, 2**12):
+    with contextlib.suppress(OSError):
+        while True:
+            pages.append(mmap(-1, size))
+del held  # there is memory, but no new pages
+try:
+    begin_thread(int).join()
+except MemoryError:
+    os._exit(0)
+"""
 OURS = """
 import multiprocessing, time
 from lanczosnet import processes
@@ -179,3 +199,9 @@ def test_safetensors_in_little_memory_does_not_end_the_process(tmp_path):
     ends = [line.split() for line in ran.stdout.splitlines()]
     assert len(ends) == 12
     assert [end for end in ends if end[2] != "0"] == [], ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and a limit of addresses")
+def test_a_thread_that_gets_no_memory_is_not_waited_for():
+    assert subprocess.run([sys.executable, "-c", BEGUN_IN_NO_MEMORY], timeout=60, check=False).returncode == 0
+    assert is_out_of_memory(RuntimeError("can't start new thread"))
