@@ -72,8 +72,8 @@ class AnyLine(Record, frozen=True, kw_only=True):
     finished_at: Moment
 
     def __post_init__(self) -> None:
-        if self.epochs_wanted < 1:
-            raise ValueError("settings.epochs: expected a whole number of at least 1")
+        if not 1 <= self.epochs_wanted <= 2**62:
+            raise ValueError("settings.epochs: expected a whole number of at least 1 and at most 2^62")
 
     @property
     def epochs_wanted(self) -> int:

@@ -47,6 +47,7 @@ WRONG = {
     "a field too many": ({"colour": 1}, "unknown field 'colour'"),
     "half a result": ({"metrics": {"val": {"mae": 0.5}}}, "metrics must have the parts val and test"),
     "no settings": ({"settings": {}}, "settings.epochs: expected a whole number"),
+    "endless epochs": ({"settings": {"epochs": 10**30}}, "settings.epochs: expected a whole number"),
     "more epochs than were to be": ({"epochs": 201}, "do not fit settings.epochs"),
     "an option that is no value": ({"data_options": {"molecules": {"a": 1}}}, "data_options"),
     **{
