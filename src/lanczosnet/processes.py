@@ -9,9 +9,10 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from mmap import mmap
 from typing import Any
 
 SECONDS_BETWEEN_LOOKS = 1.0  # at a parent
@@ -23,7 +24,9 @@ NO_MEMORY = (
     "bad allocation",
     "malloc of size",
     "create a primitive",
+    "can't start new thread",
 )
+FOR_A_THREAD = 2**20  # bytes
 
 
 def num_cores() -> int:
@@ -44,6 +47,27 @@ def process_exists(process: int) -> bool:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether this is what a library raises where it gets no memory; they have no class in common."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in NO_MEMORY)
+
+
+def check_memory(num_bytes: int) -> None:
+    """A MemoryError where so much cannot be had. safetensors is in Rust, and would end the process instead."""
+    bytearray(num_bytes)
+
+
+def check_memory_to_save(tensors: Mapping[str, Any]) -> None:
+    """The same for what safetensors makes of arrays or tensors: the content of the file, and Python's copy of it."""
+    check_memory(2 * sum(tensor.nbytes for tensor in tensors.values()))
+
+
+def begin_thread(work: Callable[..., None], *arguments: Any) -> threading.Thread:
+    """It does not keep the process from ending. Python waits for ever for a thread that gets no memory to begin."""
+    try:
+        mmap(-1, FOR_A_THREAD).close()  # its first memory is new pages, and none that were freed
+    except OSError as error:
+        raise MemoryError from error
+    thread = threading.Thread(target=work, args=arguments, daemon=True)
+    thread.start()
+    return thread
 
 
 @contextmanager
@@ -108,7 +132,7 @@ def _end_with_parent() -> None:
 
 
 def _watch(wait: Callable[[], None]) -> None:
-    threading.Thread(target=_exit_after, args=(wait,), daemon=True).start()
+    begin_thread(_exit_after, wait)
 
 
 def _exit_after(wait: Callable[[], None]) -> None:

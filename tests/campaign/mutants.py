@@ -186,7 +186,9 @@ def _encoded(document: Any) -> bytes:
 
 
 def alike(old: Any, new: Any) -> bool:
-    """A scalar in place of one of its type, finite and of its sign, may be what somebody meant."""
+    """A scalar in place of one of its type, finite and of its sign, may be what somebody meant; 2 is as good as 2.0."""
+    if type(old) is float and type(new) is int and abs(new) < 2**53:
+        new = float(new)
     if type(old) is not type(new) or isinstance(old, dict | list):
         return old == new
     if isinstance(old, int | float) and not isinstance(old, bool):

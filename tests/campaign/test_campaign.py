@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from campaign.hostile_files import predictions_finite
-from campaign.mutants import Mutant, damaged_json, draws
+from campaign.mutants import Mutant, alike, damaged_json, draws
 from campaign.sandbox import Ran
 from campaign.targets import TARGETS
 from campaign.verdicts import CANARY, Observed, faults, same_or_said
@@ -35,6 +35,14 @@ def test_a_part_of_the_campaign_is_held():
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "  tried   held failed" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [(1.5, 9849, True), (0.5, 2, True), (1.5, -2, False), (0.0, 2, False), (1.5, 10**400, False), (2, 1.5, False)],
+)
+def test_a_number_that_may_be_meant_is_no_damage(old, new, expected):
+    assert alike(old, new) == expected
 
 
 def observed(answer: str = "1", status: int = 0, err: str = "", peak: int = 0) -> Observed:

@@ -21,6 +21,72 @@ from functools import partial
 from lanczosnet.processes import called_for
 called_for(int(sys.argv[1]), pickle.dumps(partial(time.sleep, 60)))
 """
+# Each in a process of its own, in which so many MiB are left: 12 MB fit in once or not at all, and twice are needed.
+SAVED_IN_LITTLE_MEMORY = """
+import contextlib, os, resource, sys
+from pathlib import Path
+from types import SimpleNamespace
+import torch
+import safetensors.torch
+from lanczosnet.graphs.cache import read_arrays, write_arrays
+from lanczosnet.processes import is_out_of_memory
+from lanczosnet.training import serialization
+from lanczosnet.training.checkpoint import CheckpointFile
+from lanczosnet.training.state import History
+folder, large = Path(sys.argv[1]), {"a": torch.zeros(3_000_000)}
+arrays = {key: tensor.numpy() for key, tensor in large.items()}
+write_arrays(folder / "there.safetensors", arrays, "header")
+module = SimpleNamespace(state_dict=lambda: large)
+optimizer = SimpleNamespace(state_dict=lambda: {"state": {}})
+state = SimpleNamespace(
+    model=module, best={}, average=None, optimizer=optimizer, history=History(), step=1, scaler=None
+)
+actions = {
+    "cache": lambda: write_arrays(folder / "new.safetensors", arrays, "header"),
+    "read": lambda: read_arrays(folder / "there.safetensors"),
+    "model": lambda: serialization._write(folder / "model", large, {}),
+    "checkpoint": lambda: CheckpointFile(folder / "new.safetensors", {}).keep(state),
+}
+def ends(action, mebi):
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**26,) * 2)
+    held = []
+    with contextlib.suppress(MemoryError):  # blocks that were freed before are taken first
+        while True:
+            held.append(bytearray(2**20))
+    del held[-mebi:]
+    try:
+        action()
+    except Exception as error:
+        os._exit(not is_out_of_memory(error))
+    os._exit(2)
+for name, action in actions.items():
+    for mebi in (6, 15, 20):
+        if (child := os.fork()) == 0:
+            ends(action, mebi)
+        print(name, mebi, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+BEGUN_IN_NO_MEMORY = """
+import contextlib, os, resource, threading
+from mmap import mmap
+from pathlib import Path
+from lanczosnet.processes import begin_thread, is_out_of_memory
+begin_thread(int).join()  # whose stack the next one takes
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+held = [bytearray(2**14) for _ in range(100)]
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**23,) * 2)
+pages = []
+for size in (2**20, 2**12):
+    with contextlib.suppress(OSError):
+        while True:
+            pages.append(mmap(-1, size))
+del held  # there is memory, but no new pages
+try:
+    begin_thread(int).join()
+except Exception as error:  # or the system says so, where the first one's stack is not free yet
+    os._exit(not is_out_of_memory(error))
+os._exit(2)
+"""
 OURS = """
 import multiprocessing, time
 from lanczosnet import processes
@@ -124,3 +190,19 @@ def test_little_memory_is_told_by_file(error, monkeypatch):
         load("my.csv")
     assert is_out_of_memory(error)
     assert not is_out_of_memory(RuntimeError("no"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and a limit of addresses")
+def test_safetensors_in_little_memory_does_not_end_the_process(tmp_path):
+    command = [sys.executable, "-c", SAVED_IN_LITTLE_MEMORY, str(tmp_path)]
+    freed_is_gone = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=freed_is_gone)
+    ends = [line.split() for line in ran.stdout.splitlines()]
+    assert len(ends) == 12
+    assert [end for end in ends if end[2] != "0"] == [], ran.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and a limit of addresses")
+def test_a_thread_that_gets_no_memory_is_not_waited_for():
+    assert subprocess.run([sys.executable, "-c", BEGUN_IN_NO_MEMORY], timeout=60, check=False).returncode == 0
+    assert is_out_of_memory(RuntimeError("can't start new thread"))

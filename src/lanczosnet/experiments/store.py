@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lanczosnet.files import atomic_write, full_disk_explained, remove_strays, temporary_beside
-from lanczosnet.processes import process_exists
+from lanczosnet.processes import begin_thread, process_exists
 from lanczosnet.schemas.record import FileError
 from lanczosnet.schemas.result_lines import check_line, claim_in
 
@@ -80,8 +80,7 @@ class Store:
         """Those of the keys that no living worker is at; they are this process' until the block ends."""
         held = {key: path for key in keys if (path := self._claim(key))}
         over = threading.Event()
-        heart = threading.Thread(target=_beat, args=(list(held.values()), over), daemon=True)
-        heart.start()
+        heart = begin_thread(_beat, list(held.values()), over)
         try:
             yield list(held)
         finally:

@@ -10,6 +10,7 @@ import numpy as np
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
 from lanczosnet.graphs.errors import DataError
+from lanczosnet.processes import check_memory, check_memory_to_save
 from lanczosnet.schemas.packed_molecules import (
     FORMAT,
     REMEDY,
@@ -50,6 +51,7 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray], header: str) -> None
     require("safetensors", to="to write packed graphs")
     from safetensors.numpy import save as serialized
 
+    check_memory_to_save(arrays)
     with atomic_write(path) as temporary:
         temporary.write_bytes(serialized(arrays, {"lanczosnet": header}))
 
@@ -62,6 +64,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], str]:
     try:
         with safe_open(path, framework="numpy") as file:
             text = (file.metadata() or {}).get("lanczosnet", "")
+            check_memory(path.stat().st_size)
             return {key: file.get_tensor(key) for key in file.keys()}, text  # noqa: SIM118 - not a dictionary
     except (SafetensorError, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise FileError(f"it is torn or damaged ({error})") from error

@@ -22,6 +22,7 @@ from lanczosnet.schemas.record import (
     Record,
     Share,
     checked,
+    msgspec,
     parsed,
     up_to_date,
 )
@@ -34,6 +35,12 @@ Moment = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+[+][0
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 DEFINED = ("accuracy", "mae", "rmse")  # metrics that are numbers whatever the answers are
 SHARES = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "average_precision")  # that lie between 0 and 1
+
+
+class DataOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a table reads of them; the others are the loader's, and change no number of the table."""
+
+    molecules: Positive | None = None  # that were taken
 
 
 class AnyLine(Record, frozen=True, kw_only=True):
@@ -65,8 +72,8 @@ class AnyLine(Record, frozen=True, kw_only=True):
     finished_at: Moment
 
     def __post_init__(self) -> None:
-        if self.epochs_wanted < 1:
-            raise ValueError("settings.epochs: expected a whole number of at least 1")
+        if not 1 <= self.epochs_wanted <= 2**62:
+            raise ValueError("settings.epochs: expected a whole number of at least 1 and at most 2^62")
 
     @property
     def epochs_wanted(self) -> int:
@@ -93,6 +100,7 @@ class ResultLine(AnyLine, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checked(self.data_options, DataOptions, "data_options", "")  # a run that failed may have had any
         if not self.best_epoch <= self.epochs <= self.epochs_wanted:
             raise ValueError(
                 f"best_epoch ({self.best_epoch}) and epochs ({self.epochs}) do not fit settings.epochs "

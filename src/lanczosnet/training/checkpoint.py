@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lanczosnet._extras import require
 from lanczosnet.files import atomic_write
+from lanczosnet.processes import check_memory_to_save
 from lanczosnet.schemas.checkpoint_record import FORMAT, REMEDY, CheckpointRecord, checkpoint_record
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.errors import TrainingError
@@ -93,6 +94,7 @@ class CheckpointFile:
         require("safetensors", to="to write checkpoints")
         from safetensors.torch import save as serialized
 
+        check_memory_to_save(tensors)
         text = json.dumps(facts)
         with atomic_write(self.path, follows_links=False) as temporary:
             temporary.write_bytes(serialized(tensors, {"run": text, "checksum": _checksum(tensors, text)}))

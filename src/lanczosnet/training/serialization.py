@@ -22,6 +22,7 @@ from lanczosnet._extras import require
 from lanczosnet.files import atomic_write, sha256_of, user_path
 from lanczosnet.graphs import PackedGraphs
 from lanczosnet.graphs.molecules.featurizer import PAPER
+from lanczosnet.processes import check_memory_to_save
 from lanczosnet.schemas.model_config import FORMAT, ModelConfig, model_config, signed_document
 from lanczosnet.schemas.record import FileError
 from lanczosnet.training.architecture import Architecture
@@ -151,6 +152,7 @@ def _write(
     require("safetensors", to="to save a model")
     from safetensors.torch import save as serialized
 
+    check_memory_to_save(weights)
     content = serialized(weights)
     config = signed_document(config | {"weights": hashlib.sha256(content).hexdigest()}, folder / CONFIG)
     folder.mkdir(parents=True, exist_ok=True)

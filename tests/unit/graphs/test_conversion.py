@@ -17,6 +17,7 @@ from lanczosnet.graphs.conversion.convert import convert
 from lanczosnet.graphs.formats.graph_folder import is_graph_folder
 from lanczosnet.graphs.formats.stored_graph import store_graph
 from lanczosnet.models.registry import model
+from parquet_builders import with_bad_text
 
 NODES, EDGES = 300, 2000
 
@@ -224,6 +225,16 @@ def test_a_network_sees_the_same_graph_in_a_folder(ends, tmp_path):
     network = model("lanczosnet", in_channels=4, hidden_channels=8, out_channels=2).eval()
     with torch.no_grad():
         assert torch.equal(network(graph), network(graph.x, graph.edge_index))
+
+
+def test_parquet_that_is_damaged_is_a_message(ends, tmp_path):
+    edges = write_edges(ends, tmp_path / "edges.npy")
+    nodes = with_bad_text(tmp_path / "nodes.parquet", {"size": [0.5] * NODES, "kind": ["a"] * NODES})
+    with pytest.raises(DataError, match=r"nodes\.parquet: the table cannot be read .*UTF.*\. Write the file again"):
+        convert(edges, tmp_path / "big", nodes=nodes, label="kind")
+    nodes.write_bytes(nodes.read_bytes()[:-100])
+    with pytest.raises(DataError, match=r"nodes\.parquet: the table cannot be read .*\. Write the file again"):
+        convert(edges, tmp_path / "big", nodes=nodes, label="kind")
 
 
 @pytest.mark.usefixtures("small_blocks")

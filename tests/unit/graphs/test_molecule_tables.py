@@ -7,6 +7,7 @@ import pytest
 from lanczosnet.graphs import DataError, load
 from lanczosnet.graphs.molecules.columns import UnclearColumnsError
 from lanczosnet.graphs.molecules.table import read_table
+from parquet_builders import with_bad_text
 
 pytest.importorskip("rdkit")
 
@@ -103,6 +104,15 @@ def test_classes_and_numbers_are_not_learnt_together(tmp_path):
     assert load(path, targets=["a", "b"], task="regression").task == "regression"
 
 
+@pytest.mark.parametrize("cell", ["inf", "1e999", "9" * 400])
+@pytest.mark.parametrize("options", [{"ignore": "logS"}, {"targets": ["y", "logS"]}], ids=["found", "named"])
+def test_an_infinite_cell_after_rising_numbers_is_named(tmp_path, cell, options):
+    rows = [f"{'C' * (i + 1)},{3 * i},{i % 7}.5" for i in range(25)]
+    path = written(tmp_path / "a.csv", "smiles,y,logS\n" + "\n".join(rows) + f"\nCC,{cell},0.5\n")
+    with pytest.raises(DataError, match=rf"a\.csv, row 27: y is '{cell[:3]}.*, which is not a number"):
+        load(path, **options)
+
+
 def test_few_bad_rows_are_listed_and_left_out(tmp_path):
     rows = [f"{'C' * (i % 9 + 1)},{i}.5" for i in range(40)] + ["nonsense,1.5"]
     path = written(tmp_path / "a.csv", "smiles,y\n" + "\n".join(rows) + "\n")
@@ -126,6 +136,12 @@ def test_few_bad_rows_are_listed_and_left_out(tmp_path):
 def test_what_cannot_be_read_is_a_message(tmp_path, name, content, message):
     with pytest.raises(DataError, match=message):
         load(written(tmp_path / name, content), targets="name" if "methane" in str(content) else "y")
+
+
+def test_parquet_whose_texts_are_no_utf8_is_a_message(tmp_path):
+    pytest.importorskip("pyarrow")
+    with pytest.raises(DataError, match=r"a\.parquet: the table cannot be read .*UTF.*\. Write the file again"):
+        load(with_bad_text(tmp_path / "a.parquet", {"smiles": SMILES, "logS": [0.5, 1.5, 2.5, 3.5]}))
 
 
 def test_rows_of_a_table_keep_their_numbers(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lanczosnet.graphs import DataError, knn_graph, load, split
+from parquet_builders import with_bad_text
 
 NODES = "id,height,width,label\na,1,2,red\nb,3,4,blue\nc,5,6,red\nd,7,8,\n"
 EDGES = "source,target\na,b\nb,c\nc,b\nd,d\n"
@@ -229,6 +230,8 @@ def test_other_files_are_answered(write, tmp_path):
         load(write("nodes.csv", NODES), edges=tmp_path / "edges.csv")
     with pytest.raises(DataError, match=r"broken\.parquet: the table cannot be read"):
         load(write("broken.parquet", "not parquet"))
+    with pytest.raises(DataError, match=r"text\.parquet: the table cannot be read .*UTF"):
+        load(with_bad_text(tmp_path / "text.parquet", {"id": [0, 1], "label": ["a", "b"], "size": [0.5, 1.5]}))
 
 
 @pytest.mark.parametrize(

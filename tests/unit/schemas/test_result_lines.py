@@ -25,6 +25,7 @@ def test_every_published_line_is_read_unchanged(path):
 
 def test_failures_and_measures_that_are_not_defined_are_read():
     checked(result_line(KEY, error="OutOfMemory"))
+    checked(result_line(KEY, error="0.5 molecules", data_options={"molecules": 0.5}))
     part = {"accuracy": 0.5, "roc_auc": float("nan")}
     targets = {"a": 0.5, "b": float("nan")}
     checked(
@@ -46,8 +47,13 @@ WRONG = {
     "a field too many": ({"colour": 1}, "unknown field 'colour'"),
     "half a result": ({"metrics": {"val": {"mae": 0.5}}}, "metrics must have the parts val and test"),
     "no settings": ({"settings": {}}, "settings.epochs: expected a whole number"),
+    "endless epochs": ({"settings": {"epochs": 10**30}}, "settings.epochs: expected a whole number"),
     "more epochs than were to be": ({"epochs": 201}, "do not fit settings.epochs"),
     "an option that is no value": ({"data_options": {"molecules": {"a": 1}}}, "data_options"),
+    **{
+        f"{number} molecules": ({"data_options": {"molecules": number}}, f"data_options: molecules: expected {wanted}")
+        for number, wanted in ((0.5, "a whole number"), (0, "a whole number >= 1"), (True, "a whole number"))
+    },
     "another key": ({"key": "../../etc"}, "key"),
     "another day": ({"finished_at": "yesterday"}, "finished_at"),
     "a newer format": ({"format": 2}, "format 2, this program reads up to 1: update lanczosnet"),

@@ -16,6 +16,7 @@ from lanczosnet._extras import require
 from lanczosnet.graphs.conversion.arrays import ArrayFile
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import check_separator
+from lanczosnet.graphs.formats.parquet_files import parquet_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -119,7 +120,7 @@ class CsvTable:
                     column_types=types, include_columns=list(kinds), strings_can_be_null=True
                 ),
             )
-        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        except (pa.ArrowException, UnicodeDecodeError) as error:
             raise self._malformed(text, row, kinds, str(error)) from error
 
     def _malformed(self, text: bytes, row: int, kinds: Mapping[str, str], reason: str) -> DataError:
@@ -157,12 +158,10 @@ class ParquetTable:
             raise DataError("there is no Parquet file in this folder", file=path)
         self.sizes, names = [], []
         for file in self.files:
-            try:
+            with parquet_errors(file):
                 found = parquet.ParquetFile(file)
-            except (OSError, ValueError) as error:
-                raise DataError(f"the file cannot be read ({error})", file=file, remedy="Write it again") from error
-            self.sizes.append(found.metadata.num_rows)
-            names.append(list(found.schema_arrow.names))
+                self.sizes.append(found.metadata.num_rows)
+                names.append(list(found.schema_arrow.names))
             if names[-1] != names[0]:
                 raise DataError(f"the columns are {names[-1]}, and of {self.files[0]} {names[0]}", file=file)
         self.names = names[0]
@@ -196,13 +195,15 @@ class ParquetTable:
         import pyarrow as pa
         from pyarrow import parquet
 
-        with parquet.ParquetFile(file, memory_map=False, pre_buffer=False) as found:
+        with parquet_errors(file), parquet.ParquetFile(file, memory_map=False, pre_buffer=False) as found:
             for group in range(found.num_row_groups):
                 size = found.metadata.row_group(group).num_rows
                 if row + size <= begin:
                     yield pa.record_batch({"skipped": pa.nulls(size)})
                 else:
-                    yield from found.iter_batches(ROWS, [group], columns=names, use_threads=False)
+                    for batch in found.iter_batches(ROWS, [group], columns=names, use_threads=False):
+                        batch.validate(full=True)
+                        yield batch
                 row += size
 
     def _converted(self, batch: "pa.RecordBatch", name: str, kind: str, first: int, pa: Any) -> "pa.Array":
@@ -210,7 +211,7 @@ class ParquetTable:
         wanted = getattr(pa, KINDS[kind])()
         try:
             return column.cast(wanted)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        except pa.ArrowException as error:
             raise DataError(
                 f"{name} is no column of {kind}s ({error})", file=self.path, row=self.row_in_file(first)
             ) from error

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from lanczosnet.processes import begin_thread
+
 CHUNK = 1 << 16
 LEAST_RATE = 1000  # bytes a second, on average over two times the time that a single read may take
 
@@ -28,10 +30,9 @@ class TransferMonitor:
         self.reason = ""
         self._sockets: list[socket.socket] = []
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
 
     def __enter__(self) -> "TransferMonitor":
-        self._thread.start()
+        self._thread = begin_thread(self._look)
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from lanczosnet._extras import MissingExtraError, require
 from lanczosnet.graphs.errors import DataError
-from lanczosnet.graphs.formats.archives import check_decompressed, npz_names, read_npz
+from lanczosnet.graphs.formats.archives import npz_names, read_npz
 from lanczosnet.graphs.formats.columns import LARGEST_FEATURE, check_header, check_separator, csv_rows
+from lanczosnet.graphs.formats.parquet_files import read_parquet
 from lanczosnet.schemas.limits import LimitError, check_limit
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def read_table(path: Path) -> "pd.DataFrame":
     require("pandas", to="to read tables")
     import pandas as pd
 
-    readers: dict[str, Any] = {".csv": read_csv, ".parquet": _read_parquet, ".npz": _read_npz}
+    readers: dict[str, Any] = {".csv": read_csv, ".parquet": read_parquet, ".npz": _read_npz}
     if path.suffix not in readers:
         raise DataError(f"a table ends in {', '.join(FORMATS)}", file=path, remedy="Convert it to one of these")
     if not path.is_file():
@@ -72,18 +73,6 @@ def _check_first_rows(path: Path) -> None:
                 row=row,
                 remedy="The first line must name every column",
             )
-
-
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    require("pyarrow", to="to read Parquet")
-    import pandas as pd
-    from pyarrow.parquet import ParquetFile
-
-    with ParquetFile(path) as file:
-        held = file.metadata
-        check_limit("COLUMNS", held.num_columns, f"{path}: columns")
-        check_decompressed(sum(held.row_group(i).total_byte_size for i in range(held.num_row_groups)), path)
-    return pd.read_parquet(path)
 
 
 def _read_npz(path: Path) -> "pd.DataFrame":

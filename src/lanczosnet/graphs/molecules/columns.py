@@ -137,7 +137,7 @@ def _number(table: MoleculeTable, cell: str) -> float | None:
 
 
 def _counts(numbers: Sequence[float]) -> bool:
-    return all(b > a and b == int(b) for a, b in pairwise(numbers))
+    return all(b > a and b.is_integer() for a, b in pairwise(numbers))
 
 
 def _is_index_name(name: str) -> bool:

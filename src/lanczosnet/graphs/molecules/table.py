@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lanczosnet._extras import MissingExtraError, require
+from lanczosnet._extras import MissingExtraError
 from lanczosnet.graphs.errors import DataError
 from lanczosnet.graphs.formats.columns import no_such_column, stream_rows
+from lanczosnet.graphs.formats.parquet_files import read_parquet
 from lanczosnet.schemas.limits import LimitError, check_limit, limit
 from lanczosnet.schemas.record import shown
 
@@ -159,14 +160,7 @@ def _of_sdf(chem: Any, molecule: Any) -> dict[str, str]:
 
 
 def _parquet(path: Path) -> MoleculeTable:
-    require("pyarrow", to="to read Parquet")
-    require("pandas", to="to read Parquet")
-    import pandas as pd
-
-    try:
-        table = pd.read_parquet(io.BytesIO(_bytes(path)))
-    except Exception as error:  # a damaged file fails in many ways
-        raise DataError(f"the table cannot be read ({error})", file=path, remedy="Write the file again") from error
+    table = read_parquet(path, io.BytesIO(_bytes(path)))
     texts = table.astype(object).where(table.notna(), "").astype(str)
     records = [list(record) for record in texts.itertuples(index=False, name=None)]
     return MoleculeTable(path, [str(name) for name in table.columns], list(range(2, len(records) + 2)), records)
