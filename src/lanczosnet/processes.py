@@ -25,6 +25,7 @@ NO_MEMORY = (
     "malloc of size",
     "create a primitive",
     "can't start new thread",
+    "failed to map segment",  # of a library that is imported
 )
 FOR_A_THREAD = 2**20  # bytes
 

@@ -189,7 +189,8 @@ def _redirect(texts: list[int]) -> None:
         os.dup2(end, descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        stream = os.fdopen(descriptor, "w" if descriptor else "r", encoding="utf-8", buffering=1)
+        errors = "backslashreplace" if descriptor == 2 else "strict"  # as Python's own have it
+        stream = os.fdopen(descriptor, "w" if descriptor else "r", encoding="utf-8", errors=errors, buffering=1)
         setattr(sys, name, stream)
 
 

@@ -190,3 +190,7 @@ def test_a_thread_that_gets_no_memory_is_not_waited_for(monkeypatch):
         begin_thread(int)
     begun.assert_not_called()
     assert is_out_of_memory(RuntimeError("can't start new thread"))
+
+
+def test_a_library_that_finds_no_memory_is_out_of_memory():
+    assert is_out_of_memory(ImportError("rdInfoTheory.so: failed to map segment from shared object"))
