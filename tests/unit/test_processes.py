@@ -151,6 +151,26 @@ def test_an_error_after_a_signal_is_its_consequence(number, status, monkeypatch,
     assert capsys.readouterr() == ("", "")
 
 
+class Interrupted:
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)  # where the signal is heard
+
+
+def free_and_wait() -> None:
+    Interrupted()
+    time.sleep(5)
+
+
+def test_a_signal_within_a_finaliser_is_not_lost(monkeypatch, capsys):
+    monkeypatch.setattr(STOP, "number", None)
+    monkeypatch.setattr("atexit.register", lambda function: None)
+    with pytest.raises(SystemExit) as end, stoppable():
+        free_and_wait()
+    assert end.value.code == 130
+    assert capsys.readouterr() == ("", "")
+
+
 def test_without_a_signal_errors_stay_errors():
     with pytest.raises(ImportError), stoppable():
         raise ImportError

@@ -1,5 +1,6 @@
 """Commands that Ctrl-C or SIGTERM stops: both raise KeyboardInterrupt, and the exit code tells which it was."""
 
+import _thread
 import atexit
 import os
 import signal
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SECONDS = 0.01  # that a finaliser takes
 
 
 class Stop:
@@ -33,7 +35,8 @@ STOP = Stop()
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Signals end the program quietly: after one, any error is its consequence, as of an import that was cut short."""
-    before = _heard()
+    before, hook = _heard(), sys.unraisablehook
+    sys.unraisablehook = _heard_again
     atexit.register(_exit)  # now, so that it comes after what libraries register
     try:
         yield
@@ -42,6 +45,7 @@ def stoppable() -> Iterator[None]:
             raise
         sys.exit(STOP.exit_code)
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -52,6 +56,14 @@ def _heard() -> dict[int, Any]:
         return {}
     heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, STOP) for number in heard}
+
+
+def _heard_again(lost: Any) -> None:
+    """A signal within a finaliser, which Python would print and forget, comes once more, after it."""
+    if STOP.number is not None and isinstance(lost.exc_value, KeyboardInterrupt):
+        threading.Timer(SECONDS, _thread.interrupt_main, [STOP.number]).start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _exit() -> None:
