@@ -271,3 +271,9 @@ def test_a_signal_of_the_wrong_shape_is_told_the_right_one(shape):
 def test_symmetric_normalisation_is_symmetric_to_the_last_bit(dtype, device):
     dense = random_operator(30, dtype, device).dense()
     assert float((dense - dense.mT).abs().max()) <= tolerance(dtype, 1)
+
+
+def test_of_a_large_matrix_the_first_entries_bound_its_norm(monkeypatch):
+    monkeypatch.setattr("lanczosnet.affinity.sparse_operator.MOST_LOOKED_AT", 3)
+    operator = random_operator(7, torch.float64, torch.device("cpu"))
+    assert float(operator.largest_entry()) == float(operator.values[:3].abs().max())

@@ -255,3 +255,9 @@ def test_small_graphs_are_decomposed_by_the_same_routine_on_every_device(monkeyp
     monkeypatch.setattr(large_components, "LARGE_COMPONENT", 10)
     with pytest.raises(AssertionError, match="depends on the device"):
         component_ritz_pairs(S, 5)
+
+
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 5000])
+def test_the_running_maximum_goes_over_rows(count):
+    values = torch.randint(-1, 1000, (count,), generator=torch.Generator().manual_seed(count))
+    assert side_by_side._running_maximum(values).equal(values.cummax(0).values)
